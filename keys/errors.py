@@ -1,0 +1,116 @@
+"""The error tree. Every error carries a code, a sentence for a person and, where one helps, a hint.
+
+RoostError                 exit 1
+├── UsageError             exit 2   the call's words are off
+├── RefusedError           exit 3   permission, policy, tombstone, secret
+├── UnreachableError       exit 4   nobody answered
+├── InUseError             exit 5   another process holds the home
+├── NotFoundError          exit 1   no such agent, record, device
+├── AmbiguousError         exit 2   more than one candidate
+├── KeyFileError           exit 1   a key file is missing, unreadable or too open
+├── StoreError             exit 1   the store cannot do it (disk full, newer schema, damage)
+└── BadInput               exit 1   bytes from outside that are not what they claim
+    ├── BadEncoding                 not canonical, over a bound, of the wrong type
+    ├── BadSignature                a signature that does not verify
+    └── BadChain                    a log that does not hang together
+
+Errors carry ids, never memory text.
+"""
+
+from __future__ import annotations
+
+
+class RoostError(Exception):
+    """Something failed; the message says what, the hint says what to do."""
+
+    code = "failed"
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str | None = None, **details: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.details = details
+
+    def as_dict(self) -> dict[str, object]:
+        """The error as the object that ``--json`` prints under ``error``."""
+        out: dict[str, object] = {"code": self.code, "message": self.message, **self.details}
+        if self.hint:
+            out["hint"] = self.hint
+        return out
+
+
+class UsageError(RoostError):
+    """The call's words are off: a missing, unknown or malformed argument."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class AmbiguousError(UsageError):
+    """A name or prefix that fits more than one thing; the candidates are listed."""
+
+    code = "ambiguous"
+
+
+class RefusedError(RoostError):
+    """Not allowed: permission, policy, a value that may not return."""
+
+    code = "refused"
+    exit_code = 3
+
+
+class UnreachableError(RoostError):
+    """Nobody answered at any address that was tried."""
+
+    code = "unreachable"
+    exit_code = 4
+
+
+class InUseError(RoostError):
+    """Another process holds this home."""
+
+    code = "in_use"
+    exit_code = 5
+
+
+class NotFoundError(RoostError):
+    """There is no such agent, record or device here."""
+
+    code = "not_found"
+
+
+class KeyFileError(RoostError):
+    """A key file is missing, unreadable, damaged or readable by others."""
+
+    code = "key_file"
+
+
+class StoreError(RoostError):
+    """The store cannot do this now: disk full, a newer schema, damage."""
+
+    code = "store"
+
+
+class BadInput(RoostError):  # noqa: N818 - the name states what the bytes are
+    """Bytes from outside that are not what they claim to be."""
+
+    code = "bad_input"
+
+
+class BadEncoding(BadInput):
+    """Bytes that are not the canonical encoding of an allowed value."""
+
+    code = "bad_encoding"
+
+
+class BadSignature(BadInput):
+    """A signature that does not verify."""
+
+    code = "bad_signature"
+
+
+class BadChain(BadInput):
+    """Entries that do not continue the log they claim to continue."""
+
+    code = "bad_chain"

@@ -1,0 +1,96 @@
+"""Every bound of Roost, with its unit, in one place.
+
+A value from outside is compared with its bound before anything is allocated for it. Each bound is
+tested at n and n + 1 (``tests/unit/test_limits.py``). Numbers that RULES.md fixes name their rule.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Sizes of fixed fields, bytes.
+KEY_BYTES: Final = 32
+HASH_BYTES: Final = 32
+SIGNATURE_BYTES: Final = 64
+INCARNATION_BYTES: Final = 8
+RECORD_BYTES: Final = 16
+SALT_BYTES: Final = 16
+ACTOR_BYTES: Final = 16
+TAG_VALUE_BYTES: Final = 8  # R12
+
+# Codec.
+NESTING_MAX: Final = 8
+CODEC_ITEMS_MAX: Final = 65_536  # values in one decoded message
+INT_MIN: Final = -(2**63)
+INT_MAX: Final = 2**64 - 1
+
+# Entries.
+HEADER_BYTES_MAX: Final = 4_096
+SEQ_MAX: Final = 2**40
+WALL_MS_MAX: Final = 2**48 - 1  # the width of a UUIDv7 stamp
+DEPS_MAX: Final = 64  # R6
+PAST_ENTRIES_MAX: Final = 4_096  # R6: causal past of one entry
+OPS_MAX: Final = 256
+OP_KEY_BYTES_MAX: Final = 256
+OPS_PADDING_BYTES: Final = 64  # R1
+ENTRY_BYTES_MAX: Final = 5 * 1024 * 1024  # R3: header and payload together
+COMMIT_ENTRIES_MAX: Final = 512  # R3
+COMMIT_BYTES_MAX: Final = 8 * 1024 * 1024  # R3
+RUN_ENTRIES_MAX: Final = 512  # R4
+RUN_BYTES_MAX: Final = 8 * 1024 * 1024  # R4
+RUN_BYTES_TARGET: Final = 256 * 1024  # a run is served up to the first signature past this
+BRANCHES_MAX: Final = 8  # R7: kept per log
+OPEN_HEADS_MAX: Final = 16  # R2
+TOMBSTONE_PRINTS_MAX: Final = 64
+
+# Statements.
+STATEMENT_BYTES_MAX: Final = 64 * 1024
+STATEMENT_AFTER_MAX: Final = 16  # R16
+STATEMENTS_PER_AGENT_MAX: Final = 10_000
+CUTS_MAX: Final = 512
+KEEPS_MAX: Final = 512
+FACTS_PER_LIFT_MAX: Final = 256
+APPROVALS_MAX: Final = 512
+
+# Messages between peers.
+REQUEST_BYTES_MAX: Final = 1024 * 1024
+FRAME_BYTES_MAX: Final = RUN_BYTES_MAX + 1024 * 1024
+LOGS_PER_AGENT_MAX: Final = 1_024
+AGENTS_PER_HELLO_MAX: Final = 1_024
+ADDRESSES_MAX: Final = 16
+ADDRESS_BYTES_MAX: Final = 262
+PULL_ENTRIES_MAX: Final = 1_000_000  # entries in one answer
+PEERS_MAX: Final = 256
+AHEAD_TOMBSTONES_MAX: Final = 4_096  # in one statements answer
+WANT_PAYLOADS_MAX: Final = 256  # payloads asked for in one request
+
+# Pairing.
+PAIR_MESSAGE_BYTES_MAX: Final = 8_192
+PAIR_CODE_DIGITS: Final = 6
+PAIR_CODE_TTL_S: Final = 120
+PAIR_CODES_PER_WINDOW: Final = 5
+PAIR_WINDOW_S: Final = 600
+PAIR_PORTS_TRIED: Final = 10
+PAIR_CONNECTIONS_MAX: Final = 8
+
+# What people and agents hand in.
+TEXT_BYTES_MAX: Final = 4 * 1024 * 1024
+NAME_BYTES_MAX: Final = 128
+REASON_BYTES_MAX: Final = 2_048
+SOURCE_BYTES_MAX: Final = 1_024
+TAGS_PER_RECORD_MAX: Final = 64
+TAG_BYTES_MAX: Final = OP_KEY_BYTES_MAX - len("tag.")
+SOURCES_PER_RECORD_MAX: Final = 1_024
+BATCH_RECORDS_MAX: Final = 500
+QUERY_BYTES_MAX: Final = 4_096
+QUERY_TERMS_MAX: Final = 64
+LIST_LIMIT_MAX: Final = 1_000
+CALL_BYTES_MAX: Final = 32 * 1024 * 1024  # one call on the local socket
+IMPORT_LINE_BYTES_MAX: Final = 8 * 1024 * 1024
+
+assert ENTRY_BYTES_MAX < COMMIT_BYTES_MAX <= RUN_BYTES_MAX < FRAME_BYTES_MAX
+assert COMMIT_ENTRIES_MAX <= RUN_ENTRIES_MAX
+assert TEXT_BYTES_MAX < ENTRY_BYTES_MAX
+assert BATCH_RECORDS_MAX < COMMIT_ENTRIES_MAX
+assert RUN_BYTES_TARGET <= RUN_BYTES_MAX
+assert DEPS_MAX * (HASH_BYTES + 2) + 512 <= HEADER_BYTES_MAX
