@@ -1,1 +1,1 @@
-"""Identities, signatures, the vault, certificates and pairing codes; statements and who may do what."""
+"""Identities, signatures, the vault, certificates and pairing codes; statements and permissions."""

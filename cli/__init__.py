@@ -1,0 +1,1 @@
+"""The commands and the dashboard a person uses; they talk to the node through its local API."""

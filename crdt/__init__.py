@@ -1,0 +1,1 @@
+"""Record documents over Automerge, the signed entry format, and how concurrent edits resolve."""

@@ -1,0 +1,1 @@
+"""The running process: configuration, data directory, local HTTP, scheduler, tool dispatch, MCP."""
