@@ -29,8 +29,10 @@ ensure-env = $(if $(shell '$(1)/bin/python' -c $(READY) 2>/dev/null && echo yes)
 make-env = @echo "Making $(1) with $(2)"; '$(2)' -m venv --clear '$(1)'
 
 # $(call install-pinned,DIR,FILE): what FILE names, nothing without a hash. The build tools come
-# first, so that nothing is built with tools that were fetched unchecked.
-PIP_FLAGS := --quiet --disable-pip-version-check
+# first, so that nothing is built with tools that were fetched unchecked. Byte code is made at first
+# use, but for the installed program, whose folder may be read-only to it.
+PIP_FLAGS := --quiet --disable-pip-version-check --no-compile
+install: PIP_FLAGS += --compile
 define install-pinned
 @echo "Installing $(2) into $(1)"
 @'$(1)/bin/python' -m pip install $(PIP_FLAGS) --require-hashes -r requirements/build.txt
