@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import msgpack
 
 from keys.errors import BadEncoding
-from keys.limits import CODEC_ITEMS_MAX, INT_MAX, INT_MIN, NESTING_MAX
+from keys.limits import CODEC_ITEMS_MAX, INT_MAX, INT_MIN, NESTING_MAX, SMALL_BYTES
 
 Value: TypeAlias = "None | bool | int | float | str | bytes | list[Value] | dict[str, Value]"
 
@@ -53,6 +53,35 @@ def decode(data: bytes, size_max: int, items_max: int = CODEC_ITEMS_MAX) -> Any:
     if again != data:
         raise BadEncoding("not the canonical encoding")
     return value
+
+
+def decode_small(data: bytes) -> Any:
+    """``decode`` for bytes whose field types the caller checks exactly, one by one.
+
+    Skips the walk over the raw bytes (which costs more than all the rest) where so little can be
+    built from them that it does not matter, ``SMALL_BYTES`` at most. Raises ``BadEncoding``.
+    """
+    value, length = decode_first(data)
+    if length != len(data):
+        raise BadEncoding("trailing bytes")
+    return value
+
+
+def decode_first(data: bytes) -> tuple[Any, int]:
+    """The first value of ``data`` and its length; otherwise as ``decode_small``."""
+    if len(data) > SMALL_BYTES:
+        _walk(data, CODEC_ITEMS_MAX)
+    unpacker = msgpack.Unpacker(raw=False, strict_map_key=True, max_buffer_size=len(data) or 1)
+    try:
+        unpacker.feed(data)
+        value = unpacker.unpack()
+        length: int = unpacker.tell()
+        again = _pack(value)
+    except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError) as exc:
+        raise BadEncoding("not MessagePack of the allowed types") from exc
+    if again != (data if length == len(data) else data[:length]):
+        raise BadEncoding("not the canonical encoding")
+    return value, length
 
 
 def _sorted(value: Any) -> Any:
@@ -118,7 +147,13 @@ _MAPS = {0xDE: 2, 0xDF: 4}
 
 
 def _scan(data: bytes, items_max: int) -> None:
-    """Walk the bytes once without building anything: bounds, depth, allowed types, no NaN."""
+    """Raise unless ``data`` is one value in bounds, of allowed types, without NaN."""
+    if _walk(data, items_max) != len(data):
+        raise BadEncoding("trailing bytes")
+
+
+def _walk(data: bytes, items_max: int) -> int:
+    """Walk one value without building anything; the position after it."""
     pos, seen, size = 0, 0, len(data)
     open_counts = [1]  # values still to come at each depth
     while open_counts:
@@ -138,8 +173,7 @@ def _scan(data: bytes, items_max: int) -> None:
             open_counts.append(children)
             if len(open_counts) > NESTING_MAX + 2:
                 raise BadEncoding(f"nested deeper than {NESTING_MAX}")
-    if pos != size:
-        raise BadEncoding("trailing bytes")
+    return pos
 
 
 def _step(data: bytes, pos: int, size: int) -> tuple[int, int]:

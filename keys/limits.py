@@ -21,6 +21,7 @@ TAG_VALUE_BYTES: Final = 8  # R12
 # Codec.
 NESTING_MAX: Final = 8
 CODEC_ITEMS_MAX: Final = 65_536  # values in one decoded message
+SMALL_BYTES: Final = 16 * 1024  # decoded without a walk first: builds at most 1 MiB
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**64 - 1
 
@@ -48,7 +49,7 @@ STATEMENT_BYTES_MAX: Final = 64 * 1024
 STATEMENT_AFTER_MAX: Final = 16  # R16
 STATEMENTS_PER_AGENT_MAX: Final = 10_000
 CUTS_MAX: Final = 512
-KEEPS_MAX: Final = 512
+KEEPS_MAX: Final = 1_500
 FACTS_PER_LIFT_MAX: Final = 256
 APPROVALS_MAX: Final = 512
 
@@ -70,8 +71,25 @@ PAIR_CODE_DIGITS: Final = 6
 PAIR_CODE_TTL_S: Final = 120
 PAIR_CODES_PER_WINDOW: Final = 5
 PAIR_WINDOW_S: Final = 600
+PAIR_PICK_DIGITS: Final = 2  # of those, how many name the opener's device
+PAIR_JOINS_PER_CODE_MAX: Final = 8  # the malformed ones included; one well-formed spends the code
+PAIR_GIFT_BYTES_MAX: Final = 256 * 1024
+PAIR_GIFTS_MAX: Final = 64  # in each direction
+PAIR_URI_BYTES_MAX: Final = 2_048  # what a QR code can hold
 PAIR_PORTS_TRIED: Final = 10
 PAIR_CONNECTIONS_MAX: Final = 8
+
+# Key files, vault, certificates, recovery code.
+KEY_FILE_BYTES_MAX: Final = 4_096
+VAULT_BYTES_MAX: Final = 512
+VAULT_MEMORY_BYTES_MIN: Final = 8_192
+VAULT_MEMORY_BYTES_MAX: Final = 1024 * 1024 * 1024
+VAULT_OPS_MAX: Final = 16
+PASSPHRASE_CHARS_MIN: Final = 8
+PASSPHRASE_BYTES_MAX: Final = 1_024
+CERTIFICATE_BYTES_MAX: Final = 1_024
+RECOVERY_BYTES: Final = 16
+RECOVERY_TEXT_CHARS_MAX: Final = 256  # as typed, separators included
 
 # What people and agents hand in.
 TEXT_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -93,4 +111,9 @@ assert COMMIT_ENTRIES_MAX <= RUN_ENTRIES_MAX
 assert TEXT_BYTES_MAX < ENTRY_BYTES_MAX
 assert BATCH_RECORDS_MAX < COMMIT_ENTRIES_MAX
 assert RUN_BYTES_TARGET <= RUN_BYTES_MAX
+assert PAIR_PICK_DIGITS < PAIR_CODE_DIGITS
+assert (
+    ADDRESSES_MAX * (ADDRESS_BYTES_MAX + 3) + CERTIFICATE_BYTES_MAX < PAIR_MESSAGE_BYTES_MAX - 1024
+)
+assert VAULT_BYTES_MAX <= KEY_FILE_BYTES_MAX
 assert DEPS_MAX * (HASH_BYTES + 2) + 512 <= HEADER_BYTES_MAX

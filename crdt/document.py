@@ -1,0 +1,120 @@
+"""The one door to Automerge. Its bytes never cross it from outside; changes are made here.
+
+1. A change is made from operations: the record at ``deps``, the derived actor, one transaction.
+2. Every call is inside ``_guarded``: a panic is a ``BaseException``; the document is dropped.
+3. ``Document`` objects live for one fold of one record and are never kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from automerge import core
+
+from crdt.payload import Op, Scalar, Type, Verb
+from keys.errors import RoostError
+
+_ROOT: Final = core.ROOT
+_TYPES: Final = {
+    Type.NULL: core.ScalarType.Null, Type.BOOL: core.ScalarType.Boolean,
+    Type.INT: core.ScalarType.Int, Type.UINT: core.ScalarType.Uint, Type.F64: core.ScalarType.F64,
+    Type.STR: core.ScalarType.Str, Type.BYTES: core.ScalarType.Bytes,
+}
+
+
+class DocumentError(RoostError):
+    """Automerge refused or panicked; the document must be dropped and rebuilt from the log."""
+
+    code = "document"
+
+
+@contextmanager
+def _guarded() -> Iterator[None]:
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError, DocumentError):
+        raise
+    except BaseException as exc:  # noqa: BLE001 - Automerge panics are BaseException
+        raise DocumentError(f"automerge failed: {type(exc).__name__}") from exc
+
+
+class RecordDocument:
+    """One record's Automerge document, grown one entry at a time."""
+
+    __slots__ = ("_doc", "_heads")
+
+    def __init__(self) -> None:
+        self._doc: Any = None
+        self._heads: frozenset[bytes] = frozenset()
+
+    def apply(self, deps: frozenset[bytes], actor: bytes, ops: Iterable[Op]) -> bytes | None:
+        """Make the change of ``ops`` at the change hashes ``deps``; return its hash.
+
+        None means that the operations had no effect there (R6: malformed). Applied in place when
+        ``deps`` are the heads, on a fork that is merged back otherwise (R40). Raises
+        ``DocumentError`` when Automerge fails; the object must then be dropped.
+        """
+        with _guarded():
+            if self._doc is None:
+                self._doc = core.Document(actor_id=actor)
+            elif deps != self._heads:
+                return self._apply_on_fork(deps, actor, ops)
+            else:
+                self._doc.set_actor(actor)
+            _transact(self._doc, ops)
+            heads = frozenset(self._doc.get_heads())
+        new = heads - self._heads
+        self._heads = heads
+        return next(iter(new), None)
+
+    def _apply_on_fork(
+        self, deps: frozenset[bytes], actor: bytes, ops: Iterable[Op]
+    ) -> bytes | None:
+        fork = core.Document(actor_id=actor) if not deps else self._doc.fork(list(deps))
+        fork.set_actor(actor)
+        _transact(fork, ops)
+        new = frozenset(fork.get_heads()) - deps
+        if new:
+            self._doc.merge(fork)
+            self._heads = frozenset(self._doc.get_heads())
+        return next(iter(new), None)
+
+    def copy(self) -> RecordDocument:
+        """A second document with the same content, for trying a change that may be refused."""
+        other = RecordDocument()
+        if self._doc is not None:
+            with _guarded():
+                other._doc = self._doc.fork()
+                other._heads = self._heads
+        return other
+
+    def values(self) -> dict[str, Scalar]:
+        """The flat map as it reads now, concurrent puts resolved by Automerge."""
+        if self._doc is None:
+            return {}
+        with _guarded():
+            names = self._doc.keys(_ROOT)
+            read = self._doc.values(_ROOT)
+        return {name: _scalar(value) for name, value in zip(names, (v[0] for v in read), strict=True)}
+
+
+def _transact(doc: Any, ops: Iterable[Op]) -> None:
+    with doc.transaction() as tx:
+        for op in ops:
+            if op.verb == Verb.PUT:
+                tx.put(_ROOT, op.key, _TYPES[op.type], op.value)
+            else:
+                tx.delete(_ROOT, op.key)
+
+
+def _scalar(value: Any) -> Scalar:
+    """The Python value of ``(type, value)``; byte strings come back as lists of numbers."""
+    inner = value[1]
+    return bytes(inner) if isinstance(inner, list) else inner
+
+
+def change_of_creation(actor: bytes, ops: Iterable[Op]) -> bytes | None:
+    """The change hash of a record's first entry."""
+    return RecordDocument().apply(frozenset(), actor, ops)

@@ -1,0 +1,206 @@
+"""Entries: headers, their canonical bytes, and ids bound to their author. See FORMAT.md.
+
+A header is the canonical MessagePack of
+``[1, agent, device, incarnation, seq, prev, record, payload_kind, payload_hash, payload_len, deps,
+wall_ms, via, commit_left]``. The entry's hash is the BLAKE2b-256 of those bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from hashlib import blake2b
+from typing import Any, Final
+
+import keys.codec as codec
+from keys.errors import BadEncoding
+from keys.ids import AgentId, DeviceId, EntryHash, Incarnation, RecordId, hash256
+from keys.limits import (
+    ACTOR_BYTES,
+    COMMIT_ENTRIES_MAX,
+    DEPS_MAX,
+    ENTRY_BYTES_MAX,
+    HASH_BYTES,
+    HEADER_BYTES_MAX,
+    INCARNATION_BYTES,
+    KEY_BYTES,
+    RECORD_BYTES,
+    SEQ_MAX,
+    WALL_MS_MAX,
+)
+
+VERSION: Final = 1
+NO_PREV: Final = EntryHash(bytes(HASH_BYTES))
+NO_RECORD: Final = RecordId(bytes(RECORD_BYTES))
+PAYLOAD_KIND_MAX: Final = 255
+
+
+class PayloadKind(IntEnum):
+    """What a payload is. Kinds that this version does not know are kept and forwarded."""
+
+    OPEN = 0
+    OPS = 1
+    TOMBSTONE = 2
+
+
+class Via(IntEnum):
+    """The kind of principal that wrote: across nodes a claim of the device, nothing more (R22)."""
+
+    PERSON = 1
+    AGENT = 2
+    CONSOLIDATOR = 3
+    IMPORTER = 4
+    PEER = 5
+    LOCAL = 6
+
+
+@dataclass(frozen=True, slots=True)
+class LogId:
+    """One log of one agent: a device and an incarnation."""
+
+    device: DeviceId
+    incarnation: Incarnation
+
+    def __str__(self) -> str:
+        return f"{self.device.short()}/{self.incarnation.short()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A decoded header; ``data`` are its canonical bytes and ``hash`` their BLAKE2b-256."""
+
+    agent: AgentId
+    device: DeviceId
+    incarnation: Incarnation
+    seq: int
+    prev: EntryHash
+    record: RecordId
+    payload_kind: int
+    payload_hash: bytes
+    payload_len: int
+    deps: tuple[EntryHash, ...]
+    wall_ms: int
+    via: int
+    commit_left: int
+    data: bytes
+    hash: EntryHash
+
+    @property
+    def log(self) -> LogId:
+        """The log that this entry belongs to."""
+        return LogId(self.device, self.incarnation)
+
+
+def make_header(  # noqa: PLR0913 - a header has these fields
+    agent: AgentId, log: LogId, seq: int, prev: EntryHash, *, record: RecordId, payload_kind: int,
+    payload: bytes, deps: list[EntryHash], wall_ms: int, via: int, commit_left: int,
+) -> Header:
+    """A header for ``payload``; raises ``BadEncoding`` when a field is over its bound."""
+    data = codec.encode([
+        VERSION, agent, log.device, log.incarnation, seq, prev, record, payload_kind,
+        hash256(payload), len(payload), sorted(deps), wall_ms, via, commit_left,
+    ])
+    return decode_header(data)
+
+
+def decode_header(data: bytes) -> Header:
+    """The header in ``data``; raises ``BadEncoding`` for anything but canonical bytes in bounds."""
+    if len(data) > HEADER_BYTES_MAX:
+        raise BadEncoding(f"a header has at most {HEADER_BYTES_MAX} bytes")
+    value = codec.decode_small(data)
+    if type(value) is not list or len(value) != 14 or value[0] != VERSION:
+        raise BadEncoding("a header is a list of 14 that starts with 1")
+    (_, agent, device, incarnation, seq, prev, record, kind, payload_hash, payload_len, deps,
+     wall_ms, via, commit_left) = value
+    for blob, size in ((agent, HASH_BYTES), (device, KEY_BYTES), (incarnation, INCARNATION_BYTES),
+                       (prev, HASH_BYTES), (record, RECORD_BYTES), (payload_hash, HASH_BYTES)):
+        if type(blob) is not bytes or len(blob) != size:
+            raise BadEncoding(f"a header field must have {size} bytes")
+    _between(value[0], 1, 1)
+    _between(seq, 1, SEQ_MAX)
+    _between(kind, 0, PAYLOAD_KIND_MAX)
+    _between(payload_len, 1, ENTRY_BYTES_MAX - len(data))
+    _between(wall_ms, 0, WALL_MS_MAX)
+    _between(via, 1, 6)
+    _between(commit_left, 0, COMMIT_ENTRIES_MAX - 1)
+    return Header(
+        AgentId(agent), DeviceId(device), Incarnation(incarnation), seq, EntryHash(prev),
+        RecordId(record), kind, payload_hash, payload_len, _deps(deps), wall_ms, via, commit_left,
+        data, EntryHash(hash256(data)),
+    )
+
+
+def _deps(value: Any) -> tuple[EntryHash, ...]:
+    if type(value) is not list or len(value) > DEPS_MAX:
+        raise BadEncoding(f"an entry has at most {DEPS_MAX} deps")
+    if not value:
+        return ()
+    if any(type(d) is not bytes for d in value):
+        raise BadEncoding("deps are hashes")
+    if len(value) > 1 and any(a >= b for a, b in zip(value, value[1:], strict=False)):
+        raise BadEncoding("deps are sorted and distinct")
+    return tuple(EntryHash(d) for d in value)
+
+
+def _between(value: Any, low: int, high: int) -> None:
+    if type(value) is not int or not low <= value <= high:
+        raise BadEncoding(f"a header field must be from {low} to {high}")
+
+
+def actor_id(agent: bytes, log: LogId, seq: int, salt: bytes) -> bytes:
+    """The Automerge actor of one entry (R1): never carried, always derived."""
+    return blake2b(
+        b"roost actor" + agent + log.device + log.incarnation + seq.to_bytes(8, "big") + salt,
+        digest_size=ACTOR_BYTES,
+    ).digest()
+
+
+_LOW_74: Final = (1 << 74) - 1
+_LOW_62: Final = (1 << 62) - 1
+
+
+def author_bound_id(agent: bytes, log: LogId, seq: int, wall_ms: int) -> RecordId:
+    """The UUIDv7 of the record that the entry at ``seq`` creates (R9)."""
+    bits = _author_bits(agent, log, seq)
+    number = (
+        (wall_ms & WALL_MS_MAX) << 80 | 7 << 76 | (bits >> 62) << 64 | 2 << 62 | (bits & _LOW_62)
+    )
+    return RecordId(number.to_bytes(RECORD_BYTES, "big"))
+
+
+def is_author_bound(record: RecordId, agent: bytes, log: LogId, seq: int) -> bool:
+    """Whether ``record`` may be created by the entry at this place (R9)."""
+    number = int.from_bytes(record, "big")
+    bits = (number >> 64 & 0xFFF) << 62 | number & _LOW_62
+    return (
+        number >> 76 & 0xF == 7 and number >> 62 & 3 == 2 and bits == _author_bits(agent, log, seq)
+    )
+
+
+def _author_bits(agent: bytes, log: LogId, seq: int) -> int:
+    digest = blake2b(
+        b"roost record" + agent + log.device + log.incarnation + seq.to_bytes(8, "big"),
+        digest_size=16,
+    ).digest()
+    return int.from_bytes(digest, "big") & _LOW_74
+
+
+def derived_id(agent: bytes, kind: str, natural_key: bytes) -> RecordId:
+    """The UUIDv8 that every device derives for (agent, kind, natural key) (R9, R30)."""
+    digest = blake2b(
+        b"roost derived" + agent + kind.encode() + b"\0" + natural_key, digest_size=16
+    ).digest()
+    number = int.from_bytes(digest, "big")
+    number = number & ~(0xF << 76) | 8 << 76
+    number = number & ~(3 << 62) | 2 << 62
+    return RecordId(number.to_bytes(RECORD_BYTES, "big"))
+
+
+def is_derived(record: RecordId) -> bool:
+    """Whether an id has the form of a derived one."""
+    return record[6] >> 4 == 8
+
+
+def tombstone_id(agent: bytes, record: RecordId) -> RecordId:
+    """The id of the tombstone of ``record``: the same on every device (R30)."""
+    return derived_id(agent, "tombstone", bytes(record))

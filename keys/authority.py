@@ -1,0 +1,389 @@
+"""Who may do what: a pure function of the set of statements (R16-R20). See GRANTS.md.
+
+1. A statement waits until everything in its ``after`` is here, and is judged by that past alone.
+2. A right holds iff some valid grant of it has every valid revocation of it in its past.
+3. Removals void: a founder's taking of ``admin`` or ``review`` voids the subject's other statements
+   (R17); a rotation voids what the old key signed outside its ``keeps`` (R20).
+4. A log is admitted by the past of its ``open``; an entry is inside iff some path that gave
+   ``write`` has it inside all cuts of that path (R18, R19).
+5. No clock, no order of arrival, no peer enters. (``until_ms`` limits serving only, R26.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from keys.ids import AgentId, StatementId
+from keys.recovery import recovery_hash
+from keys.statements import OWNER_KINDS, Cut, Statement, cut_of
+
+_IMPLIED: Final = {"write": ("read",), "review": ("read",), "read": (), "admin": ()}
+_TAKES: Final = {"read": ("review", "write"), "write": (), "review": (), "admin": ()}
+ACT_RIGHTS: Final = {
+    "grant": "admin", "revoke": "admin", "settle": "admin", "release": "admin", "drop": "admin",
+    "policy": "admin", "undo": "admin", "lift": "review", "approve": "review", "reject": "review",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LogVerdict:
+    """What the statements say of one log.
+
+    ``paths`` holds one tuple of cuts per path that gave ``write``; no path means the log is not
+    admitted. ``settles`` bind every path. ``reviews`` tells whether ``current`` marks count (R11).
+    """
+
+    paths: tuple[tuple[Cut, ...], ...]
+    settles: tuple[Cut, ...]
+    reviews: bool
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the device held ``write`` in the past of the log's ``open``."""
+        return bool(self.paths)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The answer to a question about a right, with the statement that decided it."""
+
+    held: bool
+    statement: StatementId | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """How a right reaches a device: a grant (None: the founding) and a certificate, if any."""
+
+    grant: int | None
+    certificate: int | None
+    owner: bytes | None
+
+
+class Authority:
+    """The rights that a set of verified statements gives for one agent."""
+
+    def __init__(self, agent: AgentId, statements: Iterable[Statement]) -> None:
+        self.agent = agent
+        self._order = _past_first(statements)
+        self._index = {s.id: i for i, s in enumerate(self._order)}
+        self._past = self._pasts()
+        self.all_mask = (1 << len(self._order)) - 1
+        self.founding = next((s for s in self._order if s.id == agent), None)
+        self.founder: bytes = self.founding.body["owner"] if self.founding else b""
+        self._owner_of: dict[bytes, bytes] = {}
+        self._old_keys: dict[bytes, Statement] = {}
+        self.recovery: dict[bytes, bytes] = {}
+        self._resolve_rotations()
+        self._valid = 0
+        self._kinds: dict[str, list[int]] = {}
+        for i, statement in enumerate(self._order):
+            self._kinds.setdefault(statement.kind, []).append(i)
+        self._judge()
+        self._lifted = self._collect_lifts()
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    @property
+    def known(self) -> frozenset[bytes]:
+        """Ids of the statements whose past is here."""
+        return frozenset(self._index)
+
+    def valid(self, kind: str) -> list[Statement]:
+        """The valid statements of one kind, past first."""
+        return [self._order[i] for i in self._kinds.get(kind, ()) if self._valid >> i & 1]
+
+    def is_valid(self, statement: bytes) -> bool:
+        """Whether a statement is here, its past is here, and it counts."""
+        i = self._index.get(StatementId(statement))
+        return i is not None and bool(self._valid >> i & 1)
+
+    def past_of(self, heads: Iterable[bytes]) -> int | None:
+        """The mask of ``heads`` and all before them; None when one of them is not here."""
+        mask = 0
+        for head in heads:
+            i = self._index.get(StatementId(head))
+            if i is None:
+                return None
+            mask |= self._past[i] | 1 << i
+        return mask
+
+    def heads(self, *, owner: bytes | None = None) -> list[bytes]:
+        """Statements that no other follows; with ``owner`` those among that owner's own."""
+        chosen = [
+            i for i, s in enumerate(self._order)
+            if owner is None or (s.kind in OWNER_KINDS and s.body["owner"] == owner)
+        ]
+        covered = 0
+        for i in chosen:
+            covered |= self._past[i]
+        return sorted(self._order[i].id for i in chosen if not covered >> i & 1)
+
+    def owner_of_key(self, key: bytes) -> bytes:
+        """The owner whose key this is or was: the first key of a rotated owner."""
+        return self._owner_of.get(key, key)
+
+    def current_key(self, owner: bytes) -> bytes:
+        """The key that signs for ``owner`` now."""
+        keys = [k for k, o in self._owner_of.items() if o == owner and k not in self._old_keys]
+        return keys[0] if keys else owner
+
+    def holds_owner(self, owner: bytes, right: str, mask: int | None = None) -> bool:
+        """Whether an owner holds a right in the past given by ``mask`` (now, without one)."""
+        return next(self._owner_grants(owner, right, self._scope(mask)), None) is not None
+
+    def holds_device(self, device: bytes, right: str, now_ms: int | None = None) -> Reason:
+        """Whether a device holds a right now, and by which statement (``now_ms``: see R26)."""
+        for path in self._device_paths(device, right, self._valid):
+            grant = self._order[path.grant] if path.grant is not None else self.founding
+            until = grant.body.get("until_ms", 0) if grant else 0
+            if now_ms is None or not until or now_ms < until:
+                return Reason(True, grant.id if grant else None)
+        removal = self._last_removal(device, right)
+        return Reason(False, removal)
+
+    def certified(self, owner: bytes) -> list[bytes]:
+        """The devices that an owner's certificates name now, in byte order."""
+        devices = {self._order[i].body["device"] for i in self._kinds.get("certify", ())}
+        return sorted(d for d in devices
+                      if any(o == owner for o, _ in self._certificates(d, self._valid)))
+
+    def owners_of(self, device: bytes) -> list[bytes]:
+        """The owners that certify a device now."""
+        return sorted({owner for owner, _ in self._certificates(device, self._valid)})
+
+    def log_verdict(self, device: bytes, incarnation: bytes, heads: Iterable[bytes]) -> LogVerdict:
+        """What the statements say of a log whose ``open`` cites ``heads`` (R16, R18, R19)."""
+        past = self.past_of(heads)
+        if past is None:
+            return LogVerdict((), (), False)
+        scope = past & self._valid
+        paths = tuple(
+            sorted(
+                {self._cuts(path, device, incarnation, scope)
+                 for path in self._device_paths(device, "write", scope)},
+                key=repr,
+            )
+        )
+        settles = tuple(
+            cut_of(s, self.agent, device, incarnation) for s in self.valid("settle")
+            if s.body["device"] == device and s.body["incarnation"] == incarnation
+        )
+        reviews = next(self._device_paths(device, "review", scope), None) is not None
+        return LogVerdict(paths, settles, reviews)
+
+    def kept_tombstones(self) -> frozenset[bytes]:
+        """Tombstone entries that revocations keep although they are past a cut (R30)."""
+        return frozenset(h for s in self.valid("revoke") for h in s.body["keep"])
+
+    def lifted_fact(self, entry: bytes, key: str) -> bool:
+        """Whether a valid ``lift`` names this very fact (R11)."""
+        return (entry, key) in self._lifted
+
+    def lifted_tombstone(self, entry: bytes) -> bool:
+        """Whether a valid ``lift`` names this very tombstone (R27)."""
+        return (entry, "") in self._lifted
+
+    def key_commitments(self) -> list[bytes]:
+        """Hashes of the agent's fingerprint keys, the founding one first (R25)."""
+        found = [self.founding.body["key"]] if self.founding else []
+        return found + [s.body["key"] for s in self.valid("revoke") if s.body["key"]]
+
+    # -- deciding --------------------------------------------------------------------------------
+
+    def _scope(self, mask: int | None) -> int:
+        return self._valid if mask is None else self._valid & mask
+
+    def _pasts(self) -> list[int]:
+        pasts: list[int] = []
+        for statement in self._order:
+            mask = 0
+            for before in statement.after:
+                i = self._index[StatementId(before)]
+                mask |= pasts[i] | 1 << i
+            pasts.append(mask)
+        return pasts
+
+    def _resolve_rotations(self) -> None:
+        """Follow each owner's recovery keys from the committed hash (R20)."""
+        rotations = [s for s in self._order if s.kind == "rotate"]
+        for s in self._order:
+            if s.kind == "grant" and s.body["subject_kind"] == "owner" and s.body["recovery"]:
+                self.recovery.setdefault(s.body["subject"], s.body["recovery"])
+        if self.founding and self.founding.body["recovery"]:
+            self.recovery[self.founder] = self.founding.body["recovery"]
+        for owner, committed in list(self.recovery.items()):
+            key = owner
+            while True:
+                fits = [r for r in rotations if r.body["owner"] == owner
+                        and recovery_hash(r.signer) == committed]
+                if not fits:
+                    break
+                chosen = min(fits, key=lambda r: r.id)
+                rotations = [r for r in rotations if r not in fits]
+                self._old_keys[key] = chosen
+                self._owner_of[chosen.signer] = owner
+                key, committed = chosen.body["new"], chosen.body["recovery"]
+                self._owner_of[key] = owner
+                self._owner_of[owner] = owner
+                self.recovery[owner] = committed
+
+    def _judge(self) -> None:
+        removals = [
+            s for s in self._order if s.kind == "revoke" and self.founding
+            and self.owner_of_key(s.signer) == self.founder and self._kept_by_rotation(s)
+            and s.body["subject_kind"] == "owner" and s.body["subject"] != self.founder
+            and {"admin", "review"} & set(s.body["rights"])
+        ]
+        for i, statement in enumerate(self._order):
+            if not self._kept_by_rotation(statement) or self._voided(i, statement, removals):
+                continue
+            if self._may(i, statement):
+                self._valid |= 1 << i
+
+    def _kept_by_rotation(self, s: Statement) -> bool:
+        rotation = self._old_keys.get(s.signer)
+        return (
+            rotation is None or s.id == self.agent or s.kind == "rotate"
+            or s.id in rotation.body["keeps"]
+        )
+
+    def _voided(self, i: int, statement: Statement, removals: list[Statement]) -> bool:
+        if statement.kind in OWNER_KINDS:
+            return False
+        signer = self.owner_of_key(statement.signer)
+        return any(
+            r.body["subject"] == signer and statement.id not in r.body["keeps"]
+            and not self._past[i] >> self._index[r.id] & 1
+            for r in removals
+        )
+
+    def _may(self, i: int, s: Statement) -> bool:
+        """Whether the signer was allowed this statement, by its past alone."""
+        signer = self.owner_of_key(s.signer)
+        if s.kind == "found":
+            return s.id == self.agent and s.signer == s.body["owner"]
+        if s.kind == "rotate":
+            return s in self._old_keys.values()
+        if s.kind in OWNER_KINDS:
+            return signer == s.body["owner"]
+        if s.agent != self.agent or s.kind not in ACT_RIGHTS:
+            return False
+        past = self._past[i]
+        if signer != self.founder:
+            if not self.holds_owner(signer, ACT_RIGHTS[s.kind], past):
+                return False
+            if s.kind in ("grant", "revoke") and "admin" in s.body["rights"]:
+                return False
+            if s.kind == "revoke" and self._is_admin(s, past):
+                return False
+        if s.kind == "grant":
+            return not s.body["until_ms"] or s.body["rights"] == ["read"]
+        return not (s.kind == "revoke" and s.body["subject"] == self.founder)
+
+    def _is_admin(self, s: Statement, past: int) -> bool:
+        """R17: admins cannot revoke one another."""
+        return s.body["subject_kind"] == "owner" and self.holds_owner(
+            s.body["subject"], "admin", past
+        )
+
+    def _collect_lifts(self) -> frozenset[tuple[bytes, str]]:
+        lifts = self.valid("lift")
+        facts = {(entry, key) for s in lifts for entry, key in s.body["facts"]}
+        return frozenset(facts | {(entry, "") for s in lifts for entry in s.body["tombstones"]})
+
+    def _matching(self, kind: str, subject: bytes, right: str, scope: int) -> Iterator[int]:
+        for i in self._kinds.get(kind, ()):
+            if scope >> i & 1 and self._order[i].body["subject"] == subject:
+                rights = self._order[i].body["rights"]
+                table = _IMPLIED if kind == "grant" else _TAKES
+                if right in rights or any(right in table[r] for r in rights):
+                    yield i
+
+    def _owner_grants(self, owner: bytes, right: str, scope: int) -> Iterator[int | None]:
+        if owner == self.founder and self.founding:
+            yield None
+        removed = 0
+        for i in self._matching("revoke", owner, right, scope):
+            removed |= 1 << i
+        for i in self._matching("grant", owner, right, scope):
+            if not removed & ~self._past[i]:
+                yield i
+
+    def _certificates(self, device: bytes, scope: int) -> Iterator[tuple[bytes, int]]:
+        for i in self._kinds.get("certify", ()):
+            body = self._order[i].body
+            if not scope >> i & 1 or body["device"] != device:
+                continue
+            ended = any(
+                scope >> j & 1 and not self._past[i] >> j & 1
+                and self._order[j].body["device"] == device
+                and self._order[j].body["owner"] == body["owner"]
+                for j in self._kinds.get("decertify", ())
+            )
+            if not ended:
+                yield body["owner"], i
+
+    def _device_paths(self, device: bytes, right: str, scope: int) -> Iterator[_Path]:
+        removed = 0
+        for i in self._matching("revoke", device, right, scope):
+            removed |= 1 << i
+        for i in self._matching("grant", device, right, scope):
+            if not removed & ~self._past[i]:
+                yield _Path(i, None, None)
+        for owner, certificate in self._certificates(device, scope):
+            for grant in self._owner_grants(owner, right, scope):
+                past = 0 if grant is None else self._past[grant]
+                if not removed & ~past:
+                    yield _Path(grant, certificate, owner)
+
+    def _cuts(self, path: _Path, device: bytes, incarnation: bytes, past: int) -> tuple[Cut, ...]:
+        """The cuts that end a log along one path: removals that its ``open`` had not seen."""
+        later = self._valid & ~past
+        ends = set(self._matching("revoke", device, "write", later))
+        if path.owner is not None:
+            ends |= set(self._matching("revoke", path.owner, "write", later))
+            ends |= {
+                j for j in self._kinds.get("decertify", ())
+                if later >> j & 1 and self._order[j].body["device"] == device
+                and self._order[j].body["owner"] == path.owner
+            }
+        replaced = {
+            self._index[StatementId(old)]
+            for j in self._kinds.get("revoke", ()) if self._valid >> j & 1
+            for old in self._order[j].body["replaces"] if StatementId(old) in self._index
+            and self._past[j] >> self._index[StatementId(old)] & 1
+        }
+        return tuple(sorted(
+            {cut_of(self._order[j], self.agent, device, incarnation) for j in ends - replaced},
+            key=lambda cut: (cut.seq, cut.hash),
+        ))
+
+    def _last_removal(self, device: bytes, right: str) -> StatementId | None:
+        subjects = [device, *(self._order[i].body["owner"] for i in self._kinds.get("certify", ())
+                              if self._order[i].body["device"] == device)]
+        found = [i for s in subjects for i in self._matching("revoke", s, right, self._valid)]
+        return self._order[max(found)].id if found else None
+
+
+def _past_first(statements: Iterable[Statement]) -> list[Statement]:
+    """Statements whose whole past is present, each after its past, ties by id."""
+    waiting = sorted(statements, key=lambda s: s.id)
+    done: dict[bytes, None] = {}
+    order: list[Statement] = []
+    progress = True
+    while progress and waiting:
+        progress, rest = False, []
+        for s in waiting:
+            if s.id in done:
+                continue
+            if all(before in done for before in s.after):
+                done[s.id] = None
+                order.append(s)
+                progress = True
+            else:
+                rest.append(s)
+        waiting = rest
+    return order
