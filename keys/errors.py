@@ -3,10 +3,12 @@
 RoostError                 exit 1
 ├── UsageError             exit 2   the call's words are off
 ├── RefusedError           exit 3   permission, policy, tombstone, secret
+│   └── PassphraseError             the passphrase does not open the vault
 ├── UnreachableError       exit 4   nobody answered
 ├── InUseError             exit 5   another process holds the home
 ├── NotFoundError          exit 1   no such agent, record, device
 ├── AmbiguousError         exit 2   more than one candidate
+├── PairingError           exit 1   two devices did not become peers; ``reason`` says why
 ├── KeyFileError           exit 1   a key file is missing, unreadable or too open
 ├── StoreError             exit 1   the store cannot do it (disk full, newer schema, damage)
 └── BadInput               exit 1   bytes from outside that are not what they claim
@@ -60,6 +62,12 @@ class RefusedError(RoostError):
     exit_code = 3
 
 
+class PassphraseError(RefusedError):
+    """The passphrase does not open the owner key."""
+
+    code = "wrong_passphrase"
+
+
 class UnreachableError(RoostError):
     """Nobody answered at any address that was tried."""
 
@@ -78,6 +86,12 @@ class NotFoundError(RoostError):
     """There is no such agent, record or device here."""
 
     code = "not_found"
+
+
+class PairingError(RoostError):
+    """Two devices did not become peers; nothing was stored on either side."""
+
+    code = "pairing"
 
 
 class KeyFileError(RoostError):

@@ -13,8 +13,8 @@ from typing import ClassVar, Self
 from keys.errors import BadEncoding, UsageError
 from keys.limits import HASH_BYTES, INCARNATION_BYTES, KEY_BYTES, RECORD_BYTES
 
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_VALUES = {c: i for i, c in enumerate(_ALPHABET)} | {"i": 1, "l": 1, "o": 0}
+BASE32_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+BASE32_VALUES = {c: i for i, c in enumerate(BASE32_ALPHABET)} | {"i": 1, "l": 1, "o": 0}
 _CHECK_CHARS = 2
 
 
@@ -31,17 +31,19 @@ def base32(data: bytes) -> str:
     bits = len(data) * 8
     groups = -(-bits // 5)
     number = int.from_bytes(data, "big") << (groups * 5 - bits)
-    return "".join(_ALPHABET[(number >> shift) & 31] for shift in range(groups * 5 - 5, -1, -5))
+    return "".join(
+        BASE32_ALPHABET[(number >> shift) & 31] for shift in range(groups * 5 - 5, -1, -5)
+    )
 
 
 def from_base32(text: str, size: int) -> bytes:
     """The ``size`` bytes that ``text`` encodes; raises ``BadEncoding`` for anything else."""
     groups = -(-size * 8 // 5)
-    if len(text) != groups or any(c not in _VALUES for c in text):
+    if len(text) != groups or any(c not in BASE32_VALUES for c in text):
         raise BadEncoding("not base32 of the right length")
     number = 0
     for c in text:
-        number = number << 5 | _VALUES[c]
+        number = number << 5 | BASE32_VALUES[c]
     spare = groups * 5 - size * 8
     if number & ((1 << spare) - 1):
         raise BadEncoding("spare bits are set")
@@ -73,7 +75,7 @@ class Id(bytes):
     def _check(self) -> str:
         digest = blake2b(self.kind.encode() + b"\0" + bytes(self), digest_size=2).digest()
         number = int.from_bytes(digest, "big") >> 6
-        return _ALPHABET[number >> 5] + _ALPHABET[number & 31]
+        return BASE32_ALPHABET[number >> 5] + BASE32_ALPHABET[number & 31]
 
     @classmethod
     def text_length(cls) -> int:
@@ -91,7 +93,7 @@ class Id(bytes):
         except BadEncoding as exc:
             raise UsageError(f"not a {cls.kind} id") from exc
         if str(found)[-_CHECK_CHARS:] != "".join(
-            _ALPHABET[_VALUES.get(c, 0)] for c in wanted[-_CHECK_CHARS:]
+            BASE32_ALPHABET[BASE32_VALUES.get(c, 0)] for c in wanted[-_CHECK_CHARS:]
         ):
             raise UsageError(f"a mistyped {cls.kind} id: its check characters do not fit")
         return found

@@ -1,14 +1,16 @@
 """The one door to Ed25519, sealed boxes and secretbox (PyNaCl).
 
 Every signature is over ``domain || 0x00 || message``; each domain is a constant below and stands
-for one kind of thing, so a signature of one kind never verifies as another (X-39). libsodium
-refuses small-order keys. ``verify`` raises; it never returns a verdict that could be dropped.
+for one kind of thing, so a signature of one kind never verifies as another (X-39). The one
+exception is the signature inside a device's X.509 certificate, whose form is not ours: what it is
+over begins with 0x30, which no domain does. libsodium refuses small-order keys. ``verify`` raises;
+it never returns a verdict that could be dropped.
 """
 
 from __future__ import annotations
 
 import hmac
-from typing import Final
+from typing import Final, Self
 
 import nacl.bindings
 import nacl.exceptions
@@ -44,7 +46,7 @@ class SigningKey:
         return f"<signing key of {self.public.hex()[:8]}>"
 
     @classmethod
-    def generate(cls) -> SigningKey:
+    def generate(cls) -> Self:
         """A new random key."""
         return cls(random_bytes(SEED_BYTES))
 
@@ -88,10 +90,20 @@ class OwnerKey(SigningKey):
 
 def verify(public: bytes, domain: bytes, message: bytes, signature: bytes) -> None:
     """Raise ``BadSignature`` unless ``signature`` is of ``message`` under ``domain``."""
+    _verify(public, domain + b"\0" + message, signature)
+
+
+def verify_certificate(public: bytes, signed: bytes, signature: bytes) -> None:
+    """Raise ``BadSignature`` unless ``signature`` is of the DER ``signed``, which has no domain."""
+    assert signed[:1] == b"\x30", "only a DER sequence is signed without a domain"
+    _verify(public, signed, signature)
+
+
+def _verify(public: bytes, signed: bytes, signature: bytes) -> None:
     if len(public) != KEY_BYTES or len(signature) != SIGNATURE_BYTES:
         raise BadSignature("a key or signature of the wrong size")
     try:
-        nacl.bindings.crypto_sign_open(signature + domain + b"\0" + message, public)
+        nacl.bindings.crypto_sign_open(signature + signed, public)
     except (nacl.exceptions.BadSignatureError, ValueError) as exc:
         raise BadSignature("the signature does not verify") from exc
 
@@ -107,6 +119,28 @@ def seal(public: bytes, message: bytes) -> bytes:
     except (nacl.exceptions.CryptoError, RuntimeError, TypeError, ValueError) as exc:
         raise BadSignature("not a usable Ed25519 key") from exc
     return sealed
+
+
+def box_seal(key: bytes, count: int, message: bytes) -> bytes:
+    """``message`` encrypted and authenticated under the 32-byte ``key`` as its ``count``-th use.
+
+    One key must not be used twice with one ``count`` (0 .. 2**64 - 1).
+    """
+    sealed: bytes = nacl.bindings.crypto_secretbox(message, _nonce(count), key)
+    return sealed
+
+
+def box_open(key: bytes, count: int, box: bytes) -> bytes:
+    """The message of ``box_seal(key, count, …)``; raises ``BadSignature`` for anything else."""
+    try:
+        opened: bytes = nacl.bindings.crypto_secretbox_open(box, _nonce(count), key)
+    except (nacl.exceptions.CryptoError, TypeError, ValueError) as exc:
+        raise BadSignature("a box that is not of this key and place") from exc
+    return opened
+
+
+def _nonce(count: int) -> bytes:
+    return count.to_bytes(nacl.bindings.crypto_secretbox_NONCEBYTES, "big")
 
 
 def random_bytes(size: int) -> bytes:
