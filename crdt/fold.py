@@ -60,6 +60,7 @@ class Verdict:
 
     reason: Reason | None
     reviews: bool
+    withholds: bool = False  # frozen, yet its withholding facts stay effective (R7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ class RecordFold:
     steps: list[Step] = field(default_factory=list)
     heads: list[EntryHash] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
+    frozen: set[EntryHash] = field(default_factory=set)  # entries whose facts hold although frozen
 
     @property
     def materialised(self) -> bool:
@@ -200,6 +202,8 @@ class _Folding:
         header = stored.header
         verdict = self.judge(header)
         reason = verdict.reason or self._apply(stored, verdict)
+        if verdict.withholds:
+            self._withhold(stored)
         if reason is not None:
             self.out.reasons[header.hash] = reason
 
@@ -219,6 +223,19 @@ class _Folding:
         if not self._deps_hold(header):
             return Reason.MALFORMED
         return self._regenerate(stored, payload, verdict)
+
+    def _withhold(self, stored: Stored) -> None:
+        """R7: past an unsettled fork nothing becomes readable, but what withholds stays."""
+        payload = _decode(stored.payload) if stored.payload is not None else Reason.MALFORMED
+        if isinstance(payload, Reason) or not self.out.creations:
+            return
+        facts = tuple(
+            fact for fact in _facts(stored.header, payload.ops, reviews=False)
+            if fact.word == "deprecated" or fact.successor is not None
+        )
+        self.out.facts.extend(facts)
+        self.out.frozen.update(fact.entry for fact in facts)
+        self.out.steps.append(Step(stored.header, stored.time_ms, self.out.values, facts))
 
     def _well_formed(self, header: Header, payload: OpsPayload) -> bool:
         if header.deps:
@@ -290,8 +307,8 @@ class _Folding:
             for source in sources_of({op.key: op.value for op in ops})
         )
         covered = 0
-        for header in (step.header for step in out.steps):
-            covered |= self.past[header.hash]
+        for entry in self.position:
+            covered |= self.past[entry]
         out.heads = sorted(h for h, i in self.position.items() if not covered >> i & 1)
         return out
 

@@ -186,6 +186,13 @@ class Authority:
         """Whether a valid ``lift`` names this very tombstone (R27)."""
         return (entry, "") in self._lifted
 
+    def times(self) -> dict[bytes, int]:
+        """Record time of each statement: its stamp raised to that of its past (R14), in ms."""
+        times: dict[bytes, int] = {}
+        for s in self._order:
+            times[s.id] = max([s.wall_ms, *(times[before] for before in s.after)])
+        return times
+
     def key_commitments(self) -> list[bytes]:
         """Hashes of the agent's fingerprint keys, the founding one first (R25)."""
         found = [self.founding.body["key"]] if self.founding else []
