@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 from crdt.entry import LogId
@@ -32,7 +33,7 @@ def rows_of(vector: Vector) -> list[list[Any]]:
     ]
 
 
-def vector_of(rows: Any) -> Vector:
+def vector_of(rows: object) -> Vector:
     """The vector whose canonical rows these are; raises ``BadEncoding`` for anything else."""
     if type(rows) is not list or len(rows) > LOGS_PER_AGENT_MAX:
         raise BadEncoding(f"a vector is a list of at most {LOGS_PER_AGENT_MAX} logs")
@@ -64,16 +65,16 @@ def _place(item: tuple[LogId, list[Tip]]) -> bytes:
     return item[0].device + item[0].incarnation
 
 
-def _tips(rows: Any) -> list[Tip]:
+def _tips(rows: object) -> list[Tip]:
     if type(rows) is not list or not 1 <= len(rows) <= BRANCHES_MAX:
         raise BadEncoding(f"a log of a vector has 1 to {BRANCHES_MAX} tips")
     tips = [_tip(row) for row in rows]
-    if any(a >= b for a, b in zip(tips, tips[1:], strict=False)):
+    if any(a >= b for a, b in pairwise(tips)):
         raise BadEncoding("the tips of a log are sorted and distinct")
     return tips
 
 
-def _tip(row: Any) -> Tip:
+def _tip(row: object) -> Tip:
     if type(row) is not list or len(row) != 2:
         raise BadEncoding("a tip is [seq, hash]")
     seq, entry = row
