@@ -62,8 +62,37 @@ ADDRESSES_MAX: Final = 16
 ADDRESS_BYTES_MAX: Final = 262
 PULL_ENTRIES_MAX: Final = 1_000_000  # entries in one answer
 PEERS_MAX: Final = 256
-AHEAD_TOMBSTONES_MAX: Final = 4_096  # in one statements answer
+AHEAD_TOMBSTONES_MAX: Final = 4_096  # in one pull answer
 WANT_PAYLOADS_MAX: Final = 256  # payloads asked for in one request
+REPLY_BYTES_MAX: Final = 2 * 1024 * 1024  # a reply that is no stream
+BOOT_NONCE_BYTES: Final = 16
+VERSION_MAX: Final = 65_535
+PROOF_STATEMENTS_MAX: Final = 256  # statements in a request that prove the right
+STATEMENTS_PAGE_BYTES: Final = 1024 * 1024  # an answer ends with the first statement past this
+STATEMENTS_PAGE_MAX: Final = 4_096  # statements in one answer
+KEY_BOXES_MAX: Final = 1_024  # sealed fingerprint keys in one answer
+KEY_BOX_BYTES_MAX: Final = 256
+PAGE_BYTES: Final = 1024 * 1024  # verified runs are handed to the store at the first past this
+PAGE_ENTRIES: Final = 2_048  # or this many entries
+UNKNOWN_FRAMES_MAX: Final = 256  # of kinds a later version may have, in one stream
+ERROR_CODE_BYTES_MAX: Final = 64
+WATCH_FRAME_BYTES_MAX: Final = 1_024
+WATCH_OUTBOX_MAX: Final = 4_096  # announcements that wait for one slow watcher
+WATCH_BEAT_S: Final = 30
+WATCH_SILENCE_S: Final = 75  # a watch without a frame for this long is dead
+STALLED_ROUNDS: Final = 2  # rounds without progress until an error (S-D2)
+DIAL_FIRST_S: Final = 1
+DIAL_MAX_S: Final = 300
+
+# Discovery.
+FOUND_MAX: Final = PEERS_MAX  # adverts kept
+ADVERT_SALT_BYTES: Final = 8
+ADVERT_ID_BYTES: Final = 8  # of the salted hash of the device id
+ADVERT_NAME_BYTES: Final = 10  # random bytes of an instance name
+INTERFACE_POLL_S: Final = 5  # between two looks at the interfaces, nothing having told of a change
+INTERFACE_IDLE_S: Final = 60  # the same where the system tells of changes
+RESOLVE_S: Final = 2  # for an advert that did not come whole
+RESOLVES_MAX: Final = 16  # of those at once
 
 # Pairing.
 PAIR_MESSAGE_BYTES_MAX: Final = 8_192
@@ -111,6 +140,11 @@ assert COMMIT_ENTRIES_MAX <= RUN_ENTRIES_MAX
 assert TEXT_BYTES_MAX < ENTRY_BYTES_MAX
 assert BATCH_RECORDS_MAX < COMMIT_ENTRIES_MAX
 assert RUN_BYTES_TARGET <= RUN_BYTES_MAX
+assert PAGE_BYTES <= RUN_BYTES_MAX
+assert STATEMENTS_PAGE_BYTES + STATEMENT_BYTES_MAX + KEY_BOXES_MAX * 512 < REPLY_BYTES_MAX
+assert STATEMENTS_PER_AGENT_MAX * (HASH_BYTES + 2) < REQUEST_BYTES_MAX
+assert LOGS_PER_AGENT_MAX * (64 + BRANCHES_MAX * (HASH_BYTES + 12)) < REQUEST_BYTES_MAX
+assert WATCH_BEAT_S * 2 < WATCH_SILENCE_S
 assert PAIR_PICK_DIGITS < PAIR_CODE_DIGITS
 assert (
     ADDRESSES_MAX * (ADDRESS_BYTES_MAX + 3) + CERTIFICATE_BYTES_MAX < PAIR_MESSAGE_BYTES_MAX - 1024
