@@ -1,8 +1,8 @@
 """Where a home is, and where its local socket is. Standard library only: every command reads this.
 
 1. A home is ``--home``, else ``$ROOST_HOME``, else ``$XDG_DATA_HOME/roost``, else
-   ``~/.local/share/roost``; always an absolute path without symbolic links in it, so that one
-   directory has one socket.
+   ``~/.local/share/roost``; always an absolute path. Links on the way to it are followed, so that
+   one directory has one socket; the home itself must not be one, which is for its user to refuse.
 2. The socket is ``node.sock`` in the home where that fits into a socket address, else a name made
    of the home's path in the account's runtime directory.
 3. A socket is trusted only when whoever owns the home owns it: a passphrase goes through it.
@@ -62,4 +62,5 @@ def is_trusted_socket(path: Path, home: Path) -> bool:
 
 
 def _absolute(path: Path) -> Path:
-    return Path(os.path.realpath(path))
+    whole = os.path.abspath(path)
+    return Path(os.path.realpath(os.path.dirname(whole)), os.path.basename(whole))
