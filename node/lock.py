@@ -1,0 +1,149 @@
+"""Exactly one process holds a home (X-99).
+
+The kernel holds the lock for as long as the process lives, so a killed one is out at once, and
+nobody cleans up. What the file says (pid, role) serves messages and decisions, never the exclusion.
+
+Roles: ``node`` serves until it is stopped, ``background`` serves until its clients are gone and
+makes way for a ``node``, ``command`` holds the home for a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import json
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from keys.errors import InUseError, StoreError
+from node.clock import Clock
+from node.home import Home
+
+POLL_S: Final = 0.02
+HOLDER_BYTES_MAX: Final = 256
+
+
+class Role(StrEnum):
+    """What the holder of a home is there for."""
+
+    NODE = "node"
+    BACKGROUND = "background"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a home, as far as it said; role None when it has not yet said."""
+
+    pid: int | None
+    role: Role | None
+
+
+UNKNOWN: Final = Holder(None, None)
+
+
+class HomeLock:
+    """The lock of one home: free, or held by this process."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._descriptor: int | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this object holds the home."""
+        return self._descriptor is not None
+
+    def try_acquire(self, role: Role) -> bool:
+        """Take the lock if it is free. Raises ``StoreError`` when there can be no lock here."""
+        assert self._descriptor is None, "a lock is taken once"
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            descriptor = os.open(self._home.lock_path, flags, 0o600)
+        except OSError as exc:
+            raise self._failed(exc) from exc
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            said = json.dumps({"pid": os.getpid(), "role": role.value}) + "\n"
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, said.encode(), 0)
+        except OSError as exc:
+            os.close(descriptor)
+            if exc.errno in {errno.EWOULDBLOCK, errno.EACCES}:
+                return False
+            raise self._failed(exc) from exc
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        """Let go; more than once does nothing. The file stays: removing it would race."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _failed(self, exc: OSError) -> StoreError:
+        return StoreError(
+            f"cannot lock {self._home.path}: {exc.strerror or exc}",
+            hint="check the disk and the permissions of the file `lock` in it",
+        )
+
+
+def holder(home: Home) -> Holder:
+    """Who says it holds ``home``; meaningful only after ``try_acquire`` failed."""
+    try:
+        with open(home.lock_path, "rb") as file:
+            said = json.loads(file.read(HOLDER_BYTES_MAX))
+        pid, role = int(said["pid"]), Role(said["role"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return UNKNOWN
+    return Holder(pid, role) if _alive(pid) else Holder(pid, None)
+
+
+def in_use(home: Home, by: Holder) -> InUseError:
+    """The error that names who holds the home."""
+    whom = f"pid {by.pid}" if by.pid else "another process"
+    match by.role:
+        case Role.NODE:
+            what, hint = f"the node with {whom}", "stop it, or use it: commands go through it"
+        case Role.BACKGROUND:
+            what, hint = f"the background node with {whom}", "it stops when its clients are gone"
+        case _:
+            what, hint = whom, "try again when it is done"
+    details = {"pid": by.pid} if by.pid else {}
+    return InUseError(f"{home.path} is in use by {what}", hint=hint, **details)
+
+
+@contextlib.asynccontextmanager
+async def locked(home: Home, role: Role, clock: Clock, wait_s: float) -> AsyncIterator[HomeLock]:
+    """Hold ``home``, after waiting up to ``wait_s`` seconds for whoever holds it.
+
+    Raises ``InUseError``.
+    """
+    lock = HomeLock(home)
+    deadline = clock.monotonic_s() + wait_s
+    while not await asyncio.to_thread(lock.try_acquire, role):
+        if clock.monotonic_s() >= deadline:
+            raise in_use(home, await asyncio.to_thread(holder, home))
+        await clock.sleep(POLL_S)
+    try:
+        yield lock
+    finally:
+        await asyncio.to_thread(lock.release)
+
+
+def _alive(pid: int) -> bool:
+    """Whether there is such a process here; a pid of another namespace counts as none."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
