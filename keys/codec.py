@@ -23,6 +23,12 @@ Value: TypeAlias = "None | bool | int | float | str | bytes | list[Value] | dict
 _pack = msgpack.Packer(use_bin_type=True, strict_types=False, autoreset=True).pack
 
 
+# AttributeError: a map key of bytes, which the library lets through, has no ``encode``.
+_NOT_OURS = (
+    AttributeError, ValueError, TypeError, RecursionError, msgpack.exceptions.UnpackException
+)
+
+
 def encode(value: Any) -> bytes:
     """Return the canonical MessagePack of ``value``.
 
@@ -48,7 +54,7 @@ def decode(data: bytes, size_max: int, items_max: int = CODEC_ITEMS_MAX) -> Any:
     try:
         value = msgpack.unpackb(data, raw=False, strict_map_key=True, use_list=True)
         again = _pack(_sorted(value))
-    except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError) as exc:
+    except _NOT_OURS as exc:
         raise BadEncoding("not MessagePack of the allowed types") from exc
     if again != data:
         raise BadEncoding("not the canonical encoding")
