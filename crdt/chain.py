@@ -80,7 +80,8 @@ def verify_single(agent: AgentId, raw: RawEntry) -> VerifiedEntry:
     """Verify one singly signed entry (an opening or a tombstone) ahead of its chain (R30)."""
     header = decode_header(raw.header)
     if header.agent != agent or header.payload_kind not in (
-        PayloadKind.OPEN, PayloadKind.TOMBSTONE
+        PayloadKind.OPEN,
+        PayloadKind.TOMBSTONE,
     ):
         raise BadChain("only openings and tombstones travel ahead of their chain")
     if raw.payload is None:
@@ -93,7 +94,9 @@ def _check_sequence(headers: list[Header]) -> None:
         if header.seq != before.seq + 1 or header.prev != before.hash:
             raise BadChain("an entry does not follow the one before it", entry=str(header.hash))
         if (header.device, header.incarnation, header.agent) != (
-            before.device, before.incarnation, before.agent
+            before.device,
+            before.incarnation,
+            before.agent,
         ):
             raise BadChain("a run is of one log", entry=str(header.hash))
 

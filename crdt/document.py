@@ -18,9 +18,13 @@ from keys.errors import RoostError
 
 _ROOT: Final = core.ROOT
 _TYPES: Final = {
-    Type.NULL: core.ScalarType.Null, Type.BOOL: core.ScalarType.Boolean,
-    Type.INT: core.ScalarType.Int, Type.UINT: core.ScalarType.Uint, Type.F64: core.ScalarType.F64,
-    Type.STR: core.ScalarType.Str, Type.BYTES: core.ScalarType.Bytes,
+    Type.NULL: core.ScalarType.Null,
+    Type.BOOL: core.ScalarType.Boolean,
+    Type.INT: core.ScalarType.Int,
+    Type.UINT: core.ScalarType.Uint,
+    Type.F64: core.ScalarType.F64,
+    Type.STR: core.ScalarType.Str,
+    Type.BYTES: core.ScalarType.Bytes,
 }
 
 
@@ -97,7 +101,9 @@ class RecordDocument:
         with _guarded():
             names = self._doc.keys(_ROOT)
             read = self._doc.values(_ROOT)
-        return {name: _scalar(value) for name, value in zip(names, (v[0] for v in read), strict=True)}
+        return {
+            name: _scalar(value) for name, value in zip(names, (v[0] for v in read), strict=True)
+        }
 
 
 def _transact(doc: Any, ops: Iterable[Op]) -> None:

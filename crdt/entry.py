@@ -92,14 +92,38 @@ class Header:
 
 
 def make_header(  # noqa: PLR0913 - a header has these fields
-    agent: AgentId, log: LogId, seq: int, prev: EntryHash, *, record: RecordId, payload_kind: int,
-    payload: bytes, deps: list[EntryHash], wall_ms: int, via: int, commit_left: int,
+    agent: AgentId,
+    log: LogId,
+    seq: int,
+    prev: EntryHash,
+    *,
+    record: RecordId,
+    payload_kind: int,
+    payload: bytes,
+    deps: list[EntryHash],
+    wall_ms: int,
+    via: int,
+    commit_left: int,
 ) -> Header:
     """A header for ``payload``; raises ``BadEncoding`` when a field is over its bound."""
-    data = codec.encode([
-        VERSION, agent, log.device, log.incarnation, seq, prev, record, payload_kind,
-        hash256(payload), len(payload), sorted(deps), wall_ms, via, commit_left,
-    ])
+    data = codec.encode(
+        [
+            VERSION,
+            agent,
+            log.device,
+            log.incarnation,
+            seq,
+            prev,
+            record,
+            payload_kind,
+            hash256(payload),
+            len(payload),
+            sorted(deps),
+            wall_ms,
+            via,
+            commit_left,
+        ]
+    )
     return decode_header(data)
 
 
@@ -110,10 +134,30 @@ def decode_header(data: bytes) -> Header:
     value = codec.decode_small(data)
     if type(value) is not list or len(value) != 14 or value[0] != VERSION:
         raise BadEncoding("a header is a list of 14 that starts with 1")
-    (_, agent, device, incarnation, seq, prev, record, kind, payload_hash, payload_len, deps,
-     wall_ms, via, commit_left) = value
-    for blob, size in ((agent, HASH_BYTES), (device, KEY_BYTES), (incarnation, INCARNATION_BYTES),
-                       (prev, HASH_BYTES), (record, RECORD_BYTES), (payload_hash, HASH_BYTES)):
+    (
+        _,
+        agent,
+        device,
+        incarnation,
+        seq,
+        prev,
+        record,
+        kind,
+        payload_hash,
+        payload_len,
+        deps,
+        wall_ms,
+        via,
+        commit_left,
+    ) = value
+    for blob, size in (
+        (agent, HASH_BYTES),
+        (device, KEY_BYTES),
+        (incarnation, INCARNATION_BYTES),
+        (prev, HASH_BYTES),
+        (record, RECORD_BYTES),
+        (payload_hash, HASH_BYTES),
+    ):
         if type(blob) is not bytes or len(blob) != size:
             raise BadEncoding(f"a header field must have {size} bytes")
     _between(value[0], 1, 1)
@@ -124,9 +168,21 @@ def decode_header(data: bytes) -> Header:
     _between(via, 1, 6)
     _between(commit_left, 0, COMMIT_ENTRIES_MAX - 1)
     return Header(
-        AgentId(agent), DeviceId(device), Incarnation(incarnation), seq, EntryHash(prev),
-        RecordId(record), kind, payload_hash, payload_len, _deps(deps), wall_ms, via, commit_left,
-        data, EntryHash(hash256(data)),
+        AgentId(agent),
+        DeviceId(device),
+        Incarnation(incarnation),
+        seq,
+        EntryHash(prev),
+        RecordId(record),
+        kind,
+        payload_hash,
+        payload_len,
+        _deps(deps),
+        wall_ms,
+        via,
+        commit_left,
+        data,
+        EntryHash(hash256(data)),
     )
 
 

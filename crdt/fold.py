@@ -22,7 +22,7 @@ from crdt.entry import Header, PayloadKind, actor_id, derived_id, is_author_boun
 from crdt.payload import ENGINE, Op, OpsPayload, Scalar, Verb, decode_ops, engine_of
 from keys.errors import BadEncoding
 from keys.ids import EntryHash, RecordId
-from keys.limits import PAST_ENTRIES_MAX, RECORD_BYTES
+from keys.limits import DEPS_MAX, PAST_ENTRIES_MAX, RECORD_BYTES
 
 NEXT: Final = "next."
 MARK: Final = "mark."
@@ -112,6 +112,7 @@ class RecordFold:
     heads: list[EntryHash] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     frozen: set[EntryHash] = field(default_factory=set)  # entries whose facts hold although frozen
+    verdicts: dict[EntryHash, Verdict] = field(default_factory=dict)
 
     @property
     def materialised(self) -> bool:
@@ -129,7 +130,7 @@ def successor_of(key: str) -> RecordId | None:
     if not key.startswith(NEXT) or len(key) != len(NEXT) + 2 * RECORD_BYTES:
         return None
     try:
-        return RecordId(bytes.fromhex(key[len(NEXT):]))
+        return RecordId(bytes.fromhex(key[len(NEXT) :]))
     except ValueError:
         return None
 
@@ -149,6 +150,35 @@ def fold_record(
     return folding.finish()
 
 
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Where the next edit of a record is made: its heads and the document there."""
+
+    deps: list[EntryHash]
+    values: dict[str, Scalar]
+    changes: frozenset[bytes]
+    document: RecordDocument
+
+    def change(self, actor: bytes, ops: Iterable[Op]) -> bytes | None:
+        """The hash of the change that ``ops`` make here; None when they have no effect."""
+        return self.document.apply(self.changes, actor, ops)
+
+
+def base_of(
+    agent: bytes, record: RecordId, entries: Iterable[Stored], judge: Callable[[Header], Verdict]
+) -> Base:
+    """The place for the next edit; for a record without entries, the place of its creation.
+
+    With more than ``DEPS_MAX`` heads the smallest are cited (R6).
+    """
+    folding = _Folding(agent, record, judge)
+    for stored in in_order(entries):
+        folding.add(stored)
+    heads = folding.finish().heads[:DEPS_MAX]
+    changes = frozenset(folding.change[head] for head in heads)
+    return Base(heads, folding.out.values, changes, folding.document)
+
+
 def in_order(entries: Iterable[Stored]) -> list[Stored]:
     """Entries by (record time, hash), none before one of its deps that is here (R14)."""
     ordered = sorted(entries, key=lambda s: (s.time_ms, s.header.hash))
@@ -160,8 +190,9 @@ def in_order(entries: Iterable[Stored]) -> list[Stored]:
     for stored in ordered:
         for dep in stored.header.deps:
             followers.setdefault(dep, []).append(stored)
-    heap = [(s.time_ms, s.header.hash, i) for i, s in enumerate(ordered)
-            if not missing[s.header.hash]]
+    heap = [
+        (s.time_ms, s.header.hash, i) for i, s in enumerate(ordered) if not missing[s.header.hash]
+    ]
     place = {s.header.hash: i for i, s in enumerate(ordered)}
     out: list[Stored] = []
     while heap:
@@ -186,9 +217,7 @@ def sources_of(body: dict[str, Scalar]) -> list[RecordId]:
 class _Folding:
     """The state of one fold; entries are added after their deps."""
 
-    def __init__(
-        self, agent: bytes, record: RecordId, judge: Callable[[Header], Verdict]
-    ) -> None:
+    def __init__(self, agent: bytes, record: RecordId, judge: Callable[[Header], Verdict]) -> None:
         self.agent, self.record, self.judge = agent, record, judge
         self.out = RecordFold(record)
         self.document = RecordDocument()
@@ -200,7 +229,7 @@ class _Folding:
 
     def add(self, stored: Stored) -> None:
         header = stored.header
-        verdict = self.judge(header)
+        verdict = self.out.verdicts[header.hash] = self.judge(header)
         reason = verdict.reason or self._apply(stored, verdict)
         if verdict.withholds:
             self._withhold(stored)
@@ -230,7 +259,8 @@ class _Folding:
         if isinstance(payload, Reason) or not self.out.creations:
             return
         facts = tuple(
-            fact for fact in _facts(stored.header, payload.ops, reviews=False)
+            fact
+            for fact in _facts(stored.header, payload.ops, reviews=False)
             if fact.word == "deprecated" or fact.successor is not None
         )
         self.out.facts.extend(facts)
@@ -303,7 +333,8 @@ class _Folding:
         out.kind = str(body["kind"])
         out.body = {key: value for key, value in body.items() if key.startswith(BODY)}
         out.sources = frozenset(
-            source for ops in self.creation_ops.values()
+            source
+            for ops in self.creation_ops.values()
             for source in sources_of({op.key: op.value for op in ops})
         )
         covered = 0

@@ -182,8 +182,10 @@ def _op(row: Any) -> Op:
 
 def check_key(key: Any) -> None:
     """Raise ``BadEncoding`` unless ``key`` is ``kind`` or a known prefix and a name (R6)."""
-    if type(key) is not str or len(key) > OP_KEY_BYTES_MAX or (
-        not key.isascii() and len(key.encode()) > OP_KEY_BYTES_MAX
+    if (
+        type(key) is not str
+        or len(key) > OP_KEY_BYTES_MAX
+        or (not key.isascii() and len(key.encode()) > OP_KEY_BYTES_MAX)
     ):
         raise BadEncoding(f"a key is text of at most {OP_KEY_BYTES_MAX} bytes")
     if not _KEY_FORM(key):

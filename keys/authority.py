@@ -22,8 +22,16 @@ from keys.statements import OWNER_KINDS, Cut, Statement, cut_of
 _IMPLIED: Final = {"write": ("read",), "review": ("read",), "read": (), "admin": ()}
 _TAKES: Final = {"read": ("review", "write"), "write": (), "review": (), "admin": ()}
 ACT_RIGHTS: Final = {
-    "grant": "admin", "revoke": "admin", "settle": "admin", "release": "admin", "drop": "admin",
-    "policy": "admin", "undo": "admin", "lift": "review", "approve": "review", "reject": "review",
+    "grant": "admin",
+    "revoke": "admin",
+    "settle": "admin",
+    "release": "admin",
+    "drop": "admin",
+    "policy": "admin",
+    "undo": "admin",
+    "lift": "review",
+    "approve": "review",
+    "reject": "review",
 }
 
 
@@ -83,6 +91,10 @@ class Authority:
             self._kinds.setdefault(statement.kind, []).append(i)
         self._judge()
         self._lifted = self._collect_lifts()
+        self.acts = self._collect_acts()
+        self.times: dict[bytes, int] = {}  # record time in ms (R14)
+        for s in self._order:
+            self.times[s.id] = max([s.wall_ms, *(self.times[before] for before in s.after)])
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -90,6 +102,10 @@ class Authority:
     def known(self) -> frozenset[bytes]:
         """Ids of the statements whose past is here."""
         return frozenset(self._index)
+
+    def order_ids(self) -> list[StatementId]:
+        """Ids of the statements whose past is here, each after its past."""
+        return [s.id for s in self._order]
 
     def valid(self, kind: str) -> list[Statement]:
         """The valid statements of one kind, past first."""
@@ -113,7 +129,8 @@ class Authority:
     def heads(self, *, owner: bytes | None = None) -> list[bytes]:
         """Statements that no other follows; with ``owner`` those among that owner's own."""
         chosen = [
-            i for i, s in enumerate(self._order)
+            i
+            for i, s in enumerate(self._order)
             if owner is None or (s.kind in OWNER_KINDS and s.body["owner"] == owner)
         ]
         covered = 0
@@ -147,8 +164,9 @@ class Authority:
     def certified(self, owner: bytes) -> list[bytes]:
         """The devices that an owner's certificates name now, in byte order."""
         devices = {self._order[i].body["device"] for i in self._kinds.get("certify", ())}
-        return sorted(d for d in devices
-                      if any(o == owner for o, _ in self._certificates(d, self._valid)))
+        return sorted(
+            d for d in devices if any(o == owner for o, _ in self._certificates(d, self._valid))
+        )
 
     def owners_of(self, device: bytes) -> list[bytes]:
         """The owners that certify a device now."""
@@ -162,13 +180,16 @@ class Authority:
         scope = past & self._valid
         paths = tuple(
             sorted(
-                {self._cuts(path, device, incarnation, scope)
-                 for path in self._device_paths(device, "write", scope)},
+                {
+                    self._cuts(path, device, incarnation, scope)
+                    for path in self._device_paths(device, "write", scope)
+                },
                 key=repr,
             )
         )
         settles = tuple(
-            cut_of(s, self.agent, device, incarnation) for s in self.valid("settle")
+            cut_of(s, self.agent, device, incarnation)
+            for s in self.valid("settle")
             if s.body["device"] == device and s.body["incarnation"] == incarnation
         )
         reviews = next(self._device_paths(device, "review", scope), None) is not None
@@ -185,13 +206,6 @@ class Authority:
     def lifted_tombstone(self, entry: bytes) -> bool:
         """Whether a valid ``lift`` names this very tombstone (R27)."""
         return (entry, "") in self._lifted
-
-    def times(self) -> dict[bytes, int]:
-        """Record time of each statement: its stamp raised to that of its past (R14), in ms."""
-        times: dict[bytes, int] = {}
-        for s in self._order:
-            times[s.id] = max([s.wall_ms, *(times[before] for before in s.after)])
-        return times
 
     def key_commitments(self) -> list[bytes]:
         """Hashes of the agent's fingerprint keys, the founding one first (R25)."""
@@ -224,8 +238,11 @@ class Authority:
         for owner, committed in list(self.recovery.items()):
             key = owner
             while True:
-                fits = [r for r in rotations if r.body["owner"] == owner
-                        and recovery_hash(r.signer) == committed]
+                fits = [
+                    r
+                    for r in rotations
+                    if r.body["owner"] == owner and recovery_hash(r.signer) == committed
+                ]
                 if not fits:
                     break
                 chosen = min(fits, key=lambda r: r.id)
@@ -239,9 +256,14 @@ class Authority:
 
     def _judge(self) -> None:
         removals = [
-            s for s in self._order if s.kind == "revoke" and self.founding
-            and self.owner_of_key(s.signer) == self.founder and self._kept_by_rotation(s)
-            and s.body["subject_kind"] == "owner" and s.body["subject"] != self.founder
+            s
+            for s in self._order
+            if s.kind == "revoke"
+            and self.founding
+            and self.owner_of_key(s.signer) == self.founder
+            and self._kept_by_rotation(s)
+            and s.body["subject_kind"] == "owner"
+            and s.body["subject"] != self.founder
             and {"admin", "review"} & set(s.body["rights"])
         ]
         for i, statement in enumerate(self._order):
@@ -253,7 +275,9 @@ class Authority:
     def _kept_by_rotation(self, s: Statement) -> bool:
         rotation = self._old_keys.get(s.signer)
         return (
-            rotation is None or s.id == self.agent or s.kind == "rotate"
+            rotation is None
+            or s.id == self.agent
+            or s.kind == "rotate"
             or s.id in rotation.body["keeps"]
         )
 
@@ -262,7 +286,8 @@ class Authority:
             return False
         signer = self.owner_of_key(statement.signer)
         return any(
-            r.body["subject"] == signer and statement.id not in r.body["keeps"]
+            r.body["subject"] == signer
+            and statement.id not in r.body["keeps"]
             and not self._past[i] >> self._index[r.id] & 1
             for r in removals
         )
@@ -301,6 +326,16 @@ class Authority:
         facts = {(entry, key) for s in lifts for entry, key in s.body["facts"]}
         return frozenset(facts | {(entry, "") for s in lifts for entry in s.body["tombstones"]})
 
+    def _collect_acts(self) -> dict[bytes, list[Statement]]:
+        """Per record the valid statements about it (lift, approve, reject), past first."""
+        acts: dict[bytes, list[Statement]] = {}
+        for s in self._order:
+            if s.kind in ("lift", "approve", "reject") and self.is_valid(s.id):
+                named = [s.body["record"]] if s.kind == "lift" else [r for r, _ in s.body["items"]]
+                for record in named:
+                    acts.setdefault(record, []).append(s)
+        return acts
+
     def _matching(self, kind: str, subject: bytes, right: str, scope: int) -> Iterator[int]:
         for i in self._kinds.get(kind, ()):
             if scope >> i & 1 and self._order[i].body["subject"] == subject:
@@ -325,7 +360,8 @@ class Authority:
             if not scope >> i & 1 or body["device"] != device:
                 continue
             ended = any(
-                scope >> j & 1 and not self._past[i] >> j & 1
+                scope >> j & 1
+                and not self._past[i] >> j & 1
                 and self._order[j].body["device"] == device
                 and self._order[j].body["owner"] == body["owner"]
                 for j in self._kinds.get("decertify", ())
@@ -353,24 +389,36 @@ class Authority:
         if path.owner is not None:
             ends |= set(self._matching("revoke", path.owner, "write", later))
             ends |= {
-                j for j in self._kinds.get("decertify", ())
-                if later >> j & 1 and self._order[j].body["device"] == device
+                j
+                for j in self._kinds.get("decertify", ())
+                if later >> j & 1
+                and self._order[j].body["device"] == device
                 and self._order[j].body["owner"] == path.owner
             }
         replaced = {
             self._index[StatementId(old)]
-            for j in self._kinds.get("revoke", ()) if self._valid >> j & 1
-            for old in self._order[j].body["replaces"] if StatementId(old) in self._index
+            for j in self._kinds.get("revoke", ())
+            if self._valid >> j & 1
+            for old in self._order[j].body["replaces"]
+            if StatementId(old) in self._index
             and self._past[j] >> self._index[StatementId(old)] & 1
         }
-        return tuple(sorted(
-            {cut_of(self._order[j], self.agent, device, incarnation) for j in ends - replaced},
-            key=lambda cut: (cut.seq, cut.hash),
-        ))
+        return tuple(
+            sorted(
+                {cut_of(self._order[j], self.agent, device, incarnation) for j in ends - replaced},
+                key=lambda cut: (cut.seq, cut.hash),
+            )
+        )
 
     def _last_removal(self, device: bytes, right: str) -> StatementId | None:
-        subjects = [device, *(self._order[i].body["owner"] for i in self._kinds.get("certify", ())
-                              if self._order[i].body["device"] == device)]
+        subjects = [
+            device,
+            *(
+                self._order[i].body["owner"]
+                for i in self._kinds.get("certify", ())
+                if self._order[i].body["device"] == device
+            ),
+        ]
         found = [i for s in subjects for i in self._matching("revoke", s, right, self._valid)]
         return self._order[max(found)].id if found else None
 

@@ -292,5 +292,3 @@ def cut_of(statement: Statement, agent: bytes, device: bytes, incarnation: bytes
         if named == incarnation and seq:
             return Cut(seq, EntryHash(entry))
     return NOTHING
-
-

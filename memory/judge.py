@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from crdt.entry import Header
 from crdt.fold import Reason, Verdict
 from keys.authority import LogVerdict
@@ -40,6 +38,25 @@ class LogJudge:
         """Whether an entry is inside all cuts of some path that gave ``write`` (R18)."""
         return any(all(self._allows(cut, seq, entry) for cut in path) for path in self._paths)
 
+    @property
+    def admitted(self) -> bool:
+        """Whether the log counts at all."""
+        return self._verdict.admitted
+
+    @property
+    def reviews(self) -> bool:
+        """Whether ``current`` marks of this log count."""
+        return self._verdict.reviews
+
+    def signature(self) -> bytes:
+        """A form that differs whenever a verdict on some entry held may differ."""
+        ends = sorted((c.seq, c.hash.hex(), end) for c, end in self._trunk_end.items())
+        paths = sorted(sorted((c.seq, c.hash.hex()) for c in path) for path in self._paths)
+        branch = sorted(h.hex() for found in self._ancestors.values() for h in found)
+        return repr(
+            (paths, ends, self._verdict.reviews, self._trunk, self._settled, branch)
+        ).encode()
+
     def _allows(self, cut: Cut, seq: int, entry: EntryHash) -> bool:
         if seq <= self._trunk:
             return seq <= self._trunk_end[cut]
@@ -65,12 +82,3 @@ class LogJudge:
             found.add(entry)
             entry = self._branch[entry][1]
         return found
-
-
-def encode_verdict(verdict: LogVerdict) -> bytes:
-    """A stable form of a verdict, to notice that it changed."""
-    def cuts(items: Iterable[Cut]) -> list[list[object]]:
-        return [[cut.seq, cut.hash.hex()] for cut in items]
-
-    form = [sorted(map(cuts, verdict.paths)), cuts(verdict.settles), verdict.reviews]
-    return repr(form).encode()

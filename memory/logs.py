@@ -76,7 +76,8 @@ class Logs:
         """One log, None when nothing of it is held."""
         found = self._db.execute(
             "SELECT id, device, incarnation, heads, tip_seq, tip_hash, fork_seq FROM log"
-            " WHERE device = ? AND incarnation = ?", (log.device, log.incarnation),
+            " WHERE device = ? AND incarnation = ?",
+            (log.device, log.incarnation),
         ).fetchone()
         return _row(found) if found else None
 
@@ -102,9 +103,7 @@ class Logs:
 
     def hash_at(self, row_id: int, seq: int) -> list[EntryHash]:
         """The hashes held at one place of a log."""
-        found = self._db.execute(
-            "SELECT hash FROM entry WHERE log = ? AND seq = ?", (row_id, seq)
-        )
+        found = self._db.execute("SELECT hash FROM entry WHERE log = ? AND seq = ?", (row_id, seq))
         return [EntryHash(r[0]) for r in found]
 
     # -- appending -------------------------------------------------------------------------------
@@ -166,16 +165,22 @@ class Logs:
             return
         seq = before.seq
         while seq > 0:
-            header = decode_header(self._db.execute(
-                "SELECT header FROM entry WHERE log = ? AND seq = ? LIMIT 1", (row.id, seq)
-            ).fetchone()[0])
+            header = decode_header(
+                self._db.execute(
+                    "SELECT header FROM entry WHERE log = ? AND seq = ? LIMIT 1", (row.id, seq)
+                ).fetchone()[0]
+            )
             if header.commit_left == 0:
                 break
             seq -= 1
         row.fork_seq = seq if row.fork_seq is None else min(seq, row.fork_seq)
 
     def _insert(
-        self, row: LogRow, entries: Sequence[VerifiedEntry], before: Tip, now_us: int,
+        self,
+        row: LogRow,
+        entries: Sequence[VerifiedEntry],
+        before: Tip,
+        now_us: int,
         statement_times: dict[bytes, int],
     ) -> list[NewEntry]:
         time_ms = self._time_of(row, before)
@@ -191,12 +196,26 @@ class Logs:
                 time_ms = max(time_ms, self._deps_time(header, fresh))
             fresh[header.hash] = time_ms
             size = len(header.data) + header.payload_len
-            rows.append((row.id, header.seq, header.hash, header.data, entry.payload,
-                         entry.signature, header.record, header.payload_kind, size, time_ms, now_us))
+            rows.append(
+                (
+                    row.id,
+                    header.seq,
+                    header.hash,
+                    header.data,
+                    entry.payload,
+                    entry.signature,
+                    header.record,
+                    header.payload_kind,
+                    size,
+                    time_ms,
+                    now_us,
+                )
+            )
             new.append(NewEntry(row, entry, time_ms))
         self._db.executemany(
             "INSERT INTO entry (log, seq, hash, header, payload, signature, record, payload_kind,"
-            " size, time_ms, received_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows,
+            " size, time_ms, received_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            rows,
         )
         return new
 
@@ -232,9 +251,7 @@ class Logs:
                 continue
             frontier.add(entry_hash)
             if held < time_ms:
-                self._db.execute(
-                    "UPDATE entry SET time_ms = ? WHERE id = ?", (time_ms, number)
-                )
+                self._db.execute("UPDATE entry SET time_ms = ? WHERE id = ?", (time_ms, number))
                 touched.add(header.record)
         return touched
 
@@ -290,8 +307,9 @@ class Logs:
                 if size >= target or best >= RUN_ENTRIES_MAX:
                     break
         assert best, "a log is held up to entries whose signatures are held"
-        served = tuple(self._served(item, last=i == best - 1)
-                       for i, item in enumerate(chosen[:best]))
+        served = tuple(
+            self._served(item, last=i == best - 1) for i, item in enumerate(chosen[:best])
+        )
         rest = Stretch(stretch.log, end, stretch.until) if end.seq < stretch.until.seq else None
         return ServedRun(stretch.log, served), rest
 
@@ -322,7 +340,8 @@ class Logs:
         if item.payload is None:
             found = self._db.execute(
                 "SELECT hash FROM tombstone WHERE record = ? AND effective = 1 AND chained = 1"
-                " ORDER BY hash", (item.record,),
+                " ORDER BY hash",
+                (item.record,),
             ).fetchone()
             tombstone = found[0] if found else b""
         kept = item.signature if last or singly else b""

@@ -14,14 +14,19 @@ from keys.errors import StoreError
 
 def _load(prefix: str) -> list[tuple[int, str]]:
     files = sorted(
-        (f for f in resources.files("memory").joinpath("sql").iterdir()
-         if f.name.endswith(f"_{prefix}.sql")), key=lambda f: f.name,
+        (
+            f
+            for f in resources.files("memory").joinpath("sql").iterdir()
+            if f.name.endswith(f"_{prefix}.sql")
+        ),
+        key=lambda f: f.name,
     )
     return [(int(f.name.partition("_")[0]), f.read_text(encoding="utf-8")) for f in files]
 
 
 # Read when the module is imported: reading a packaged file inside the event loop would block it.
 AGENT_MIGRATIONS: Final = _load("agent")
+NODE_MIGRATIONS: Final = _load("node")
 
 
 def migrate(connection: sqlite3.Connection, migrations: list[tuple[int, str]]) -> None:

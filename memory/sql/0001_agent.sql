@@ -104,7 +104,7 @@ CREATE TABLE record (
     device      BLOB NOT NULL,               -- author of the creation
     via         INTEGER NOT NULL,
     detail      BLOB NOT NULL,               -- canonical map of all the rest
-    row_hash    BLOB NOT NULL                -- BLAKE2b-128 of everything the digest covers
+    base_hash   BLOB NOT NULL                -- BLAKE2b-128 of all the digest covers but state and duplicate
 ) STRICT;
 CREATE INDEX record_source ON record (source) WHERE source IS NOT NULL;
 

@@ -1,0 +1,177 @@
+"""Tombstones: which are effective, what they list, and cleaning the files afterwards (R30-R35)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Final
+
+import keys.codec as codec
+from crdt.chain import VerifiedEntry
+from crdt.entry import NO_RECORD, LogId, decode_header, derived_id
+from crdt.payload import decode_open, decode_tombstone
+from keys.ids import AgentId, DeviceId, EntryHash, Incarnation
+from memory.folding import Folder
+from memory.rows import LAYERS
+
+
+class Tombstones:
+    """The tombstone tables of one agent's file."""
+
+    def __init__(self, connection: sqlite3.Connection, agent: AgentId) -> None:
+        self._db, self._agent = connection, agent
+        self._layers = {bytes(derived_id(agent, "layer", name.encode())) for name in LAYERS}
+
+    def add(
+        self, entry: VerifiedEntry, time_ms: int, opening: bytes, *, chained: bool
+    ) -> EntryHash:
+        """Store a tombstone; one that came ahead of its chain is now chained."""
+        header, payload = entry.header, entry.payload
+        assert payload is not None, "a tombstone travels with its payload"
+        decoded = decode_tombstone(payload)
+        self._db.execute(
+            "INSERT INTO tombstone VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)"
+            " ON CONFLICT (hash) DO UPDATE SET chained = max(chained, excluded.chained),"
+            " time_ms = CASE WHEN excluded.chained THEN excluded.time_ms ELSE time_ms END",
+            (
+                header.hash,
+                decoded.record,
+                header.device,
+                header.incarnation,
+                header.seq,
+                time_ms,
+                decoded.reason,
+                header.data,
+                payload,
+                entry.signature,
+                opening,
+                int(chained),
+            ),
+        )
+        return header.hash
+
+    def evaluate(
+        self, folder: Folder, hashes: Iterable[bytes] | None = None
+    ) -> tuple[set[bytes], set[bytes]]:
+        """Decide again which tombstones are effective (all, without ``hashes``).
+
+        Returns the records and the fingerprints for which that may change something.
+        """
+        chosen = (
+            [r[0] for r in self._db.execute("SELECT hash FROM tombstone")]
+            if hashes is None
+            else list(hashes)
+        )
+        kept = folder.authority.kept_tombstones()
+        records: set[bytes] = set()
+        macs: set[bytes] = set()
+        for entry in chosen:
+            record, payload, chained, before = self._db.execute(
+                "SELECT record, payload, chained, effective FROM tombstone WHERE hash = ?", (entry,)
+            ).fetchone()
+            now = self._effective(folder, entry, record, kept)
+            if now != bool(before) or hashes is not None:
+                records.add(record)
+                self._db.execute(
+                    "UPDATE tombstone SET effective = ? WHERE hash = ?", (int(now), entry)
+                )
+            lists = now and chained and not folder.authority.lifted_tombstone(entry)
+            macs |= self._list(entry, payload, lists=bool(lists))
+        return records, macs
+
+    def _effective(
+        self, folder: Folder, entry: bytes, record: bytes, kept: frozenset[bytes]
+    ) -> bool:
+        if record in self._layers or record == NO_RECORD or self._names_tombstone(record):
+            return False  # R35
+        if entry in kept:
+            return True
+        device, incarnation, seq, opening = self._db.execute(
+            "SELECT device, incarnation, seq, opening FROM tombstone WHERE hash = ?", (entry,)
+        ).fetchone()
+        log = LogId(DeviceId(device), Incarnation(incarnation))
+        if folder.logs.row(log) is not None:
+            return folder.judge_of(log).inside(seq, EntryHash(entry))
+        heads = decode_open(codec.decode_small(opening)[1]).heads
+        verdict = folder.authority.log_verdict(device, incarnation, heads)
+        return any(
+            all(seq <= cut.seq for cut in (*path, *verdict.settles)) for path in verdict.paths
+        )
+
+    def _names_tombstone(self, record: bytes) -> bool:
+        return (
+            self._db.execute(
+                "SELECT 1 FROM entry WHERE record = ? AND payload_kind = 2", (record,)
+            ).fetchone()
+            is not None
+        )
+
+    def _list(self, entry: bytes, payload: bytes, *, lists: bool) -> set[bytes]:
+        """Make the listed fingerprints those of an effective tombstone; the macs that changed."""
+        wanted = {p.mac for p in decode_tombstone(payload).prints} if lists else set()
+        held = {
+            r[0]
+            for r in self._db.execute(
+                "SELECT mac FROM tombstone_print WHERE tombstone = ?", (entry,)
+            )
+        }
+        for mac in wanted - held:
+            self._db.execute("INSERT INTO tombstone_print VALUES (?, ?)", (mac, entry))
+        for mac in held - wanted:
+            self._db.execute(
+                "DELETE FROM tombstone_print WHERE mac = ? AND tombstone = ?", (mac, entry)
+            )
+        return wanted ^ held
+
+    def beyond(
+        self, folder: Folder, seqs: dict[tuple[bytes, bytes], int], limit: int
+    ) -> list[tuple[bytes, bytes, bytes, bytes]]:
+        """(header, payload, signature, opening) of tombstones past the given heights."""
+        out = []
+        for row in self._db.execute(
+            "SELECT device, incarnation, seq, header, payload, signature, opening FROM tombstone"
+            " WHERE effective = 1 ORDER BY device, incarnation, seq"
+        ):
+            if row[2] > seqs.get((row[0], row[1]), 0):
+                out.append((row[3], row[4], row[5], row[6]))
+                if len(out) >= limit:
+                    break
+        return out
+
+    def opening_of(self, folder: Folder, log: LogId) -> bytes:
+        """[header, payload, signature] of a log's first entry, as ``add`` stores it."""
+        row = folder.logs.row(log)
+        assert row is not None, "a chained tombstone is of a log that is held"
+        found = self._db.execute(
+            "SELECT header, payload, signature FROM entry WHERE log = ? AND seq = 1", (row.id,)
+        ).fetchone()
+        return codec.encode(list(found))
+
+    def named_by(self, records: Iterable[bytes]) -> list[bytes]:
+        """Tombstones that name one of ``records``."""
+        return [
+            r[0]
+            for record in records
+            for r in self._db.execute("SELECT hash FROM tombstone WHERE record = ?", (record,))
+        ]
+
+
+def clean(connection: sqlite3.Connection) -> bool:
+    """Get erased bytes out of the files (R34); outside any transaction. False: try again later.
+
+    Merges the word index (this SQLite has no secure delete in FTS5), then truncates the WAL. A
+    checkpoint reports busy while another connection reads.
+    """
+    if connection.execute("SELECT 1 FROM cleaning LIMIT 1").fetchone() is None:
+        return True
+    waiting = [r[0] for r in connection.execute("SELECT record FROM cleaning")]
+    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+    if not truncate(connection):
+        return False
+    connection.executemany("DELETE FROM cleaning WHERE record = ?", [(r,) for r in waiting])
+    return truncate(connection)
+
+
+def truncate(connection: sqlite3.Connection) -> bool:
+    """Write the WAL back and cut it to nothing; False while a reader is in the way."""
+    return bool(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0)

@@ -1,0 +1,224 @@
+"""Refolding records: from log to read model, in the transaction that changed the log.
+
+1. A record is refolded when one of its entries, its log's verdict, a statement about it, a
+   tombstone of it or the existence of its successor changed; nothing else touches its row.
+2. Folds come first, then existence (which successors count), then rows, then standing between
+   records; so the outcome is a function of the set, not of the order inside a batch.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from crdt.entry import Header, LogId, PayloadKind, decode_header
+from crdt.fingerprint import FingerprintKey, fingerprints
+from crdt.fold import RecordFold, Stored, Verdict, fold_record
+from keys.authority import Authority
+from keys.ids import AgentId, RecordId
+from memory.judge import LogJudge
+from memory.logs import Logs
+from memory.rows import COMPARED_KINDS, Row, VersionRow, build_row, is_gated
+from memory.tables import Old, Tables
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one refolding works on."""
+
+    stored: dict[bytes, list[Stored]] = field(default_factory=dict)
+    folds: dict[bytes, RecordFold | None] = field(default_factory=dict)  # None: erased
+    old: dict[bytes, Old] = field(default_factory=dict)
+    rows: dict[bytes, Row] = field(default_factory=dict)
+
+
+class Folder:
+    """Folds records of one agent's file under one set of statements."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        agent: AgentId,
+        logs: Logs,
+        authority: Authority,
+        keys: list[FingerprintKey],
+    ) -> None:
+        self._db, self.agent, self.logs = connection, agent, logs
+        self.authority, self.keys = authority, keys
+        self.tables = Tables(connection)
+        self._judges: dict[LogId, LogJudge] = {}
+
+    def judge_of(self, log: LogId) -> LogJudge:
+        """The judge of one log, made once per set of statements and branches."""
+        judge = self._judges.get(log)
+        if judge is None:
+            row = self.logs.row(log)
+            assert row is not None, "only logs that are held are judged"
+            verdict = self.authority.log_verdict(log.device, log.incarnation, row.heads)
+            judge = self._judges[log] = LogJudge(self.logs, row, verdict)
+        return judge
+
+    def forget_judges(self) -> None:
+        """Statements or branches changed: judge anew."""
+        self._judges.clear()
+
+    def judge(self, header: Header) -> Verdict:
+        """The verdict on one entry."""
+        return self.judge_of(header.log).judge(header)
+
+    def refold(
+        self, records: Iterable[bytes], cache: Mapping[bytes, Header] | None = None
+    ) -> tuple[set[bytes], set[bytes]]:
+        """Refold ``records`` and what depends on their existence.
+
+        Returns all records that were folded, and the fingerprints that they had before.
+
+        ``cache`` holds decoded headers by hash, to spare decoding those just appended.
+        """
+        batch = Batch()
+        todo = set(records)
+        while todo:
+            raised: set[bytes] = set()
+            for record in sorted(todo):
+                self._fold(record, batch, cache or {}, raised)
+            todo = raised or self._predecessors(batch) - batch.folds.keys()
+        for record, fold in batch.folds.items():
+            if fold is None:
+                batch.rows[record] = self._erased_row(record, batch)
+            elif fold.materialised:
+                batch.rows[record] = build_row(
+                    fold,
+                    batch.stored[record],
+                    self.agent,
+                    self.authority,
+                    lambda successor: self._exists(successor, batch),
+                )
+        before = {
+            mac
+            for record, old in batch.old.items()
+            if old.n is not None
+            for mac in self.tables.macs(record)
+        }
+        self.tables.write(batch.folds.keys(), batch.rows, batch.old, self._prints(batch))
+        return set(batch.folds), before
+
+    # -- one record ------------------------------------------------------------------------------
+
+    def _fold(
+        self, record: bytes, batch: Batch, cache: Mapping[bytes, Header], raised: set[bytes]
+    ) -> None:
+        entries = self.tables.entries(record)
+        stored = [
+            Stored(cache.get(h) or decode_header(data), payload, time_ms)
+            for h, data, payload, time_ms, _ in entries
+        ]
+        stored = self._raise_times(record, stored, raised)
+        batch.stored[record] = stored
+        batch.old[record] = self.tables.old(record)
+        if self.tables.is_erased(record):
+            batch.folds[record] = None
+            self.tables.drop_payloads(record)
+            reasons = {s.header.hash: self.judge(s.header).reason or "erased" for s in stored}
+        else:
+            fold = fold_record(self.agent, RecordId(record), stored, self.judge)
+            batch.folds[record] = fold
+            reasons = dict(fold.reasons)
+        self.tables.set_reasons(entries, reasons)
+
+    def _raise_times(self, record: bytes, stored: list[Stored], raised: set[bytes]) -> list[Stored]:
+        """R14: an entry that came after what builds on it raises the record times of that."""
+        if len(stored) < 2:
+            return stored
+        times = {s.header.hash: s.time_ms for s in stored}
+        late = [
+            (s, max(times.get(d, 0) for d in s.header.deps))
+            for s in stored
+            if s.header.deps and max(times.get(d, 0) for d in s.header.deps) > s.time_ms
+        ]
+        if not late:
+            return stored
+        for item, time_ms in late:
+            row = self.logs.row(item.header.log)
+            assert row is not None, "an entry is of a log that is held"
+            raised |= self.logs.raise_time(row.id, item.header.hash, time_ms)
+        again = [
+            Stored(decode_header(data), payload, time_ms)
+            for _, data, payload, time_ms, _ in self.tables.entries(record)
+        ]
+        return self._raise_times(record, again, raised)
+
+    def _erased_row(self, record: bytes, batch: Batch) -> Row:
+        """What remains of an erased record: who wrote when, from the headers, never what."""
+        row = Row(RecordId(record), own="erased")
+        marks = [
+            (s.time_ms, bytes(s.header.hash), bytes(s.header.device), s.header.via, "")
+            for s in batch.stored[record]
+            if s.header.payload_kind == PayloadKind.OPS and self.judge(s.header).reason is None
+        ]
+        tombstones = self.tables.tombstones_of(record)
+        marks += [(t, h, device, via, reason) for h, t, device, via, reason in tombstones]
+        marks.sort()
+        row.versions = [
+            VersionRow(entry, t, "erased", device, via, reason, b"")
+            for t, entry, device, via, reason in marks
+        ]
+        row.created_ms, row.changed_ms = marks[0][0], marks[-1][0]
+        row.detail = {"tombstones": sorted(h for h, *_ in tombstones)}
+        return row
+
+    # -- existence -------------------------------------------------------------------------------
+
+    def _exists(self, record: bytes, batch: Batch) -> bool:
+        """Whether a successor counts: it materialises (or did) and is not ``proposed`` (R11)."""
+        if record in batch.folds:
+            return self._counts(record, batch)
+        old = self.tables.old(record)
+        return old.exists or self._frozen(record)
+
+    def _counts(self, record: bytes, batch: Batch) -> bool:
+        fold = batch.folds[record]
+        if fold is None:
+            return True
+        if not fold.materialised:
+            return any(reason == "frozen" for reason in fold.reasons.values())
+        if not is_gated(fold):
+            return True
+        return any(s.kind == "approve" for s in self.authority.acts.get(record, ()))
+
+    def _frozen(self, record: bytes) -> bool:
+        return any(reason == "frozen" for *_, reason in self.tables.entries(record))
+
+    def _predecessors(self, batch: Batch) -> set[bytes]:
+        """Records replaced by one whose existence changed, so that their state may change."""
+        changed = [
+            record
+            for record in batch.folds
+            if self._counts(record, batch) != (batch.old[record].exists)
+        ]
+        return {p for record in changed for p in self.tables.linked(record, "next")}
+
+    # -- values ----------------------------------------------------------------------------------
+
+    def _prints(self, batch: Batch) -> dict[bytes, tuple[list[bytes], bool]]:
+        """Per record that takes part in R27: the macs of its text, and whether it refuses them."""
+        macs: dict[bytes, list[bytes]] = {
+            record: [p.mac for p in fingerprints(self.keys, row.text)]
+            for record, row in batch.rows.items()
+            if row.kind in COMPARED_KINDS and row.text
+        }
+
+        def macs_of(record: bytes) -> set[bytes]:
+            return set(macs.get(record) or self.tables.macs(record))
+
+        out: dict[bytes, tuple[list[bytes], bool]] = {}
+        for record, found in macs.items():
+            row = batch.rows[record]
+            refuses = row.own == "deprecated" or (
+                row.own == "superseded"
+                and any(
+                    not macs_of(s) & set(found) for s in row.successors if self._exists(s, batch)
+                )
+            )
+            out[record] = (found, refuses)
+        return out

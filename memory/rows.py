@@ -1,0 +1,269 @@
+"""From the fold of one record to its row: own state, versions, fingerprints, links.
+
+The own state is what the record's own facts and the statements about it give (R11, R21):
+``deprecated > superseded > proposed > current > new``. What other records do to it (a returning
+value, an erased source, a duplicate) is decided in ``standing.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import keys.codec as codec
+from crdt.fold import FIELD, TAG, Fact, RecordFold, Step, Stored, fold_record
+from crdt.payload import Scalar
+from keys.authority import Authority
+from keys.ids import RecordId
+from keys.statements import Statement
+
+LAYERS: Final = ("day", "week", "month", "year", "decade", "century", "millennium")
+CATEGORIES: Final = ("fact", "preference", "rule", "context", "episode")
+PROVENANCES: Final = ("user", "agent", "tool", "file", "web", "import")
+GATED_PROVENANCES: Final = frozenset({"tool", "file", "web", "import"})
+GATED_KINDS: Final = frozenset({"identity", "skill"})
+# Kinds whose values are compared by fingerprint (R27: turns, diary lines and files are not).
+COMPARED_KINDS: Final = frozenset({"observation", "perspective", "property", "relation", "summary"})
+LIVE_STATES: Final = frozenset({"new", "current"})
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """One version: who made it, when, and the values after it (``content`` empty once erased)."""
+
+    entry: bytes
+    time_ms: int
+    state: str
+    device: bytes
+    via: int
+    reason: str
+    content: bytes
+
+
+@dataclass(slots=True)
+class Row:
+    """A record as the read model holds it."""
+
+    record: RecordId
+    kind: str = ""
+    own: str = "new"
+    text: str = ""
+    category: str = ""
+    provenance: str = ""
+    source: str | None = None
+    speaker: str | None = None
+    session: str | None = None
+    layer: str = ""
+    weight: float = 0.0
+    title: str | None = None
+    valid_from: int | None = None
+    valid_to: int | None = None
+    expires: int | None = None
+    created_ms: int = 0
+    changed_ms: int = 0
+    device: bytes = bytes(32)
+    via: int = 0
+    tags: list[str] = field(default_factory=list)
+    versions: list[VersionRow] = field(default_factory=list)
+    successors: list[bytes] = field(default_factory=list)  # in force, present or not
+    sources: list[bytes] = field(default_factory=list)
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+def build_row(
+    fold: RecordFold,
+    entries: Sequence[Stored],
+    agent: bytes,
+    authority: Authority,
+    exists: Callable[[bytes], bool],
+) -> Row:
+    """The row of a materialised record. ``exists`` tells whether a successor counts (R11)."""
+    acts = authority.acts.get(fold.record, [])
+    gated = is_gated(fold) or any(s.kind == "approve" for s in acts)
+    approved = _approved_entries(acts, entries) if gated else frozenset()
+    shown = fold
+    if approved:
+        allowed = [e for e in entries if e.header.hash in approved]
+        verdicts = fold.verdicts
+        shown = fold_record(agent, fold.record, allowed, lambda h: verdicts[h.hash])
+        if not shown.materialised:
+            shown, approved = fold, frozenset()
+    row = Row(fold.record, kind=fold.kind)
+    _fill(row, shown)
+    row.sources = sorted(bytes(s) for s in fold.sources)
+    judge = _States(authority, gated, exists)
+    row.versions = _versions(shown, acts, judge)
+    facts = _in_force(shown.facts, authority)
+    row.own = judge.state(facts, acts)
+    row.successors = sorted({bytes(f.successor) for f in facts if f.successor is not None})
+    row.created_ms = row.versions[0].time_ms
+    row.changed_ms = max(v.time_ms for v in row.versions)
+    row.detail = _detail(fold, shown, facts, gated=gated)
+    return row
+
+
+def is_gated(fold: RecordFold) -> bool:
+    """R21: whether kind, category, provenance or an import makes a record wait for a person."""
+    if fold.kind in GATED_KINDS:
+        return True
+    if fold.kind != "observation":
+        return False
+    return (
+        fold.body.get("body.category") == "rule"
+        or fold.body.get("body.provenance") in GATED_PROVENANCES
+        or isinstance(fold.body.get("body.imported"), bytes)
+    )
+
+
+def _approved_entries(acts: Iterable[Statement], entries: Sequence[Stored]) -> frozenset[bytes]:
+    """The entries in the past of the heads that valid approvals name (R21)."""
+    by_hash = {e.header.hash: e.header for e in entries}
+    record = entries[0].header.record if entries else b""
+    stack = [
+        head
+        for s in acts
+        if s.kind == "approve"
+        for named, heads in s.body["items"]
+        if named == record
+        for head in heads
+    ]
+    found: set[bytes] = set()
+    while stack:
+        header = by_hash.get(stack.pop())
+        if header is not None and header.hash not in found:
+            found.add(header.hash)
+            stack.extend(header.deps)
+    return frozenset(found)
+
+
+def _in_force(facts: Iterable[Fact], authority: Authority) -> list[Fact]:
+    return [f for f in facts if not authority.lifted_fact(f.entry, f.key)]
+
+
+class _States:
+    """Own states from facts and statements (R11, R21)."""
+
+    def __init__(self, authority: Authority, gated: bool, exists: Callable[[bytes], bool]) -> None:
+        self.authority, self.gated, self.exists = authority, gated, exists
+
+    def state(self, facts: Iterable[Fact], acts: Iterable[Statement]) -> str:
+        """The strongest of the facts in force."""
+        words = {f.word for f in facts if f.counts and f.successor is None}
+        decided = [s.kind for s in acts if s.kind in ("approve", "reject")]
+        if "deprecated" in words or "reject" in decided:
+            return "deprecated"
+        if any(f.successor is not None and self.exists(f.successor) for f in facts):
+            return "superseded"
+        if self.gated and "approve" not in decided:
+            return "proposed"
+        return "current" if "current" in words or "approve" in decided else "new"
+
+
+def _versions(fold: RecordFold, acts: Sequence[Statement], judge: _States) -> list[VersionRow]:
+    """The fold over the prefixes: entries and statements by record time (R14)."""
+    times = judge.authority.times
+    events: list[tuple[int, int, bytes, Step | Statement]] = [
+        (step.time_ms, i, bytes(step.header.hash), step) for i, step in enumerate(fold.steps)
+    ]
+    last = len(events)
+    events += [(times[s.id], last, bytes(s.id), s) for s in acts]
+    events.sort(key=lambda e: e[:3])
+    versions: list[VersionRow] = []
+    facts: list[Fact] = []
+    seen: list[Statement] = []
+    values: dict[str, Scalar] = {}
+    for time_ms, _, event_id, event in events:
+        if isinstance(event, Step):
+            facts += event.facts
+            values = event.values
+            device, via = bytes(event.header.device), event.header.via
+            reason = next((f.reason for f in event.facts), "")
+        else:
+            seen.append(event)
+            device, via, reason = event.signer, 1, event.kind
+        lifted = {(e, k) for s in seen if s.kind == "lift" for e, k in s.body["facts"]}
+        state = judge.state([f for f in facts if (f.entry, f.key) not in lifted], seen)
+        versions.append(VersionRow(event_id, time_ms, state, device, via, reason, content(values)))
+    return versions
+
+
+def content(values: dict[str, Scalar]) -> bytes:
+    """The values of a version: fields, and the names of the tags."""
+    return codec.encode(
+        {
+            "fields": {k[len(FIELD) :]: v for k, v in values.items() if k.startswith(FIELD)},
+            "tags": [k[len(TAG) :] for k in values if k.startswith(TAG)],
+        }
+    )
+
+
+def _fill(row: Row, fold: RecordFold) -> None:
+    body, values = fold.body, fold.values
+    row.text = _text(body.get("body.text")) or ""
+    row.category = _word(body.get("body.category"), CATEGORIES, "fact")
+    row.provenance = _word(body.get("body.provenance"), PROVENANCES, "import")
+    row.source = _text(body.get("body.source"))
+    row.speaker = _text(body.get("body.speaker"))
+    row.session = _text(body.get("body.session"))
+    row.valid_from = _int(body.get("body.valid_from"))
+    row.layer = _word(values.get("field.layer"), LAYERS, "day")
+    weight = values.get("field.weight")
+    is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+    row.weight = float(weight) if is_number and weight is not None else 1.0
+    row.title = _text(values.get("field.title"))
+    row.valid_to = _int(values.get("field.valid_to"))
+    row.expires = _int(values.get("field.expires_at"))
+    row.tags = sorted(k[len(TAG) :] for k in values if k.startswith(TAG))
+    row.device = bytes(fold.creations[0].device)
+    row.via = fold.creations[0].via
+
+
+def _detail(
+    fold: RecordFold, shown: RecordFold, facts: list[Fact], *, gated: bool
+) -> dict[str, Any]:
+    """All the rest that the digest covers and that `show` prints."""
+    return {
+        "creations": [bytes(h.hash) for h in fold.creations],
+        "heads": [bytes(h) for h in fold.heads],
+        "shown_heads": [bytes(h) for h in shown.heads],
+        "facts": [[bytes(f.entry), f.key, f.value] for f in facts],
+        "gated": gated,
+        "sources": sorted(bytes(s) for s in fold.sources),
+        "body": {k[5:]: v for k, v in shown.body.items() if k not in _COLUMNS},
+        "fields": {
+            k[6:]: v for k, v in shown.values.items() if k.startswith(FIELD) and k not in _COLUMNS
+        },
+    }
+
+
+_COLUMNS: Final = frozenset(
+    {
+        "body.text",
+        "body.category",
+        "body.provenance",
+        "body.source",
+        "body.speaker",
+        "body.session",
+        "body.valid_from",
+        "body.derived_from",
+        "field.layer",
+        "field.weight",
+        "field.title",
+        "field.valid_to",
+        "field.expires_at",
+    }
+)
+
+
+def _text(value: Scalar) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _int(value: Scalar) -> int | None:
+    fits = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62
+    return value if fits and isinstance(value, int) else None
+
+
+def _word(value: Scalar, allowed: tuple[str, ...], default: str) -> str:
+    return value if isinstance(value, str) and value in allowed else default

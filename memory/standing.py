@@ -1,0 +1,167 @@
+"""What records do to one another: returning values, erased sources, duplicates (R27, R31).
+
+A function of the set: it looks only at rows, fingerprints, links and effective tombstones.
+The order: erased, then withheld by a tombstone ahead of its chain, then the record's own
+withholding, then an erased source, then a returning value, then duplicates among the live.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memory.rows import LIVE_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a record stands among the others."""
+
+    state: str
+    duplicate: bytes | None
+
+
+class Standings:
+    """Decides and writes ``state``, ``live`` and ``duplicate``, in the caller's transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    def settle(self, folded: set[bytes], macs: set[bytes]) -> set[bytes]:
+        """Decide for ``folded`` records, all who share a fingerprint with them or one of
+        ``macs``, and all derived from them; the records that read withheld or returning."""
+        affected = set(folded)
+        groups = macs | self._macs_of(folded)
+        for mac in groups:
+            affected.update(
+                r[0]
+                for r in self._db.execute(
+                    "SELECT record.record FROM print JOIN record USING (n) WHERE mac = ?", (mac,)
+                )
+            )
+        derived = self._derived(affected) - affected
+        for mac in self._macs_of(derived):
+            derived.update(
+                r[0]
+                for r in self._db.execute(
+                    "SELECT record.record FROM print JOIN record USING (n) WHERE mac = ?", (mac,)
+                )
+            )
+        affected |= derived
+        held: set[bytes] = set()
+        updates = []
+        for record in affected:
+            found = self._db.execute(
+                "SELECT n, kind, own, state, duplicate FROM record WHERE record = ?", (record,)
+            ).fetchone()
+            if found is None:
+                continue
+            n, kind, own, state, duplicate = found
+            now = self._decide(n, record, kind, own)
+            if now.state in ("withheld", "returning"):
+                held.add(record)
+            if (now.state, now.duplicate) != (state, duplicate):
+                live = int(now.state in LIVE_STATES and now.duplicate is None)
+                updates.append((now.state, live, now.duplicate, n))
+        if updates:
+            self._db.executemany(
+                "UPDATE record SET state = ?, live = ?, duplicate = ? WHERE n = ?", updates
+            )
+        return held
+
+    def _macs_of(self, records: Iterable[bytes]) -> set[bytes]:
+        out: set[bytes] = set()
+        for record in records:
+            out.update(
+                r[0]
+                for r in self._db.execute(
+                    "SELECT mac FROM print JOIN record USING (n) WHERE record = ?", (record,)
+                )
+            )
+        return out
+
+    def _decide(self, n: int, record: bytes, kind: str, own: str) -> Standing:
+        if own == "erased":
+            return Standing("erased", None)
+        if self._ahead(record):
+            return Standing("withheld", None)
+        if own not in LIVE_STATES:
+            return Standing(own, None)
+        if self.source_erased(record):
+            return Standing("withheld", None)
+        macs = [r[0] for r in self._db.execute("SELECT mac FROM print WHERE n = ?", (n,))]
+        if any(self._refused(mac, n) for mac in macs):
+            return Standing("returning", None)
+        first = min((self._first_live(mac, kind) for mac in macs), default=record)
+        return Standing(own, None if first >= record else first)
+
+    def _ahead(self, record: bytes) -> bool:
+        return self._one(
+            "SELECT 1 FROM tombstone WHERE record = ? AND effective = 1 AND chained = 0", record
+        )
+
+    def source_erased(self, record: bytes) -> bool:
+        """Whether something that a record was derived from, at any distance, is erased (R31)."""
+        seen: set[bytes] = set()
+        stack = self._sources(record)
+        while stack:
+            source = stack.pop()
+            if source in seen:
+                continue
+            seen.add(source)
+            if self._one("SELECT 1 FROM tombstone WHERE record = ? AND effective = 1", source):
+                return True
+            stack += self._sources(source)
+        return False
+
+    def _sources(self, record: bytes) -> list[bytes]:
+        return [
+            r[0]
+            for r in self._db.execute(
+                "SELECT target FROM link JOIN record USING (n) WHERE record = ? AND what = 'source'",
+                (record,),
+            )
+        ]
+
+    def _derived(self, records: set[bytes]) -> set[bytes]:
+        """Everything derived from ``records``, at any distance."""
+        seen: set[bytes] = set()
+        stack = list(records)
+        while stack:
+            found = self._db.execute(
+                "SELECT record.record FROM link JOIN record USING (n)"
+                " WHERE target = ? AND what = 'source'",
+                (stack.pop(),),
+            )
+            for (record,) in found:
+                if record not in seen:
+                    seen.add(record)
+                    stack.append(record)
+        return seen
+
+    def _refused(self, mac: bytes, n: int) -> bool:
+        """R27: some other record refuses the value, or a tombstone in force lists it."""
+        return self._db.execute(
+            "SELECT 1 FROM print WHERE mac = ? AND refuses = 1 AND n <> ?", (mac, n)
+        ).fetchone() is not None or self.print_erased(mac)
+
+    def print_erased(self, mac: bytes) -> bool:
+        """Whether an effective tombstone that nobody lifted lists a fingerprint."""
+        return self._one("SELECT 1 FROM tombstone_print WHERE mac = ?", mac)
+
+    def _first_live(self, mac: bytes, kind: str) -> bytes:
+        """The smallest id among the live records of one value and kind."""
+        found = self._db.execute(
+            "SELECT record FROM print JOIN record USING (n) WHERE mac = ? AND kind = ?"
+            " AND own IN ('new', 'current') ORDER BY record",
+            (mac, kind),
+        ).fetchall()
+        if len(found) == 1:
+            return bytes(found[0][0])
+        return next(
+            bytes(r[0]) for r in found if not self._ahead(r[0]) and not self.source_erased(r[0])
+        )
+
+    def _one(self, sql: str, value: bytes) -> bool:
+        return self._db.execute(sql, (value,)).fetchone() is not None

@@ -1,0 +1,449 @@
+"""One agent's store: the log and its fold move together, in one transaction (crdt.log.LogStore).
+
+1. Every change of the log, of the statements or of payloads refolds what it touches before it
+   commits; the read model always equals the fold.
+2. Without the fingerprint keys that the statements commit to, nothing is folded (R25).
+3. Erased bytes leave the files in ``clean``, after the commit (R34).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import blake2b
+
+import keys.codec as codec
+from crdt.chain import RawEntry, VerifiedRun
+from crdt.entry import Header, LogId, PayloadKind, decode_header
+from crdt.fingerprint import NORMALISATION, FingerprintKey, fingerprints
+from crdt.log import AheadTombstone, Appended, ServedRun, Stretch, Vector, Want
+from crdt.payload import ENGINE, Fingerprint
+from crdt.vector import statements_digest, vector_digest
+from keys.authority import Authority
+from keys.errors import BadInput
+from keys.ids import AgentId, DeviceId, EntryHash, Incarnation, hash256
+from keys.limits import STATEMENTS_PER_AGENT_MAX
+from keys.statements import Statement, agent_of, parse_stored
+from memory import erasing, schema
+from memory.erasing import Tombstones
+from memory.folding import Folder
+from memory.logs import Logs, NewEntry
+from memory.rows import COMPARED_KINDS
+from memory.standing import Standings
+
+REBUILD_CHUNK = 512
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """BEGIN IMMEDIATE … COMMIT; anything raised rolls back."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+class AgentStore:
+    """Everything about one agent, over one connection. Not thread-safe: one door, one thread."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        agent: AgentId,
+        keys: Iterable[FingerprintKey] = (),
+        own_device: DeviceId | None = None,
+    ) -> None:
+        schema.migrate(connection, schema.AGENT_MIGRATIONS)
+        self.connection, self._agent = connection, agent
+        self.own_device = own_device
+        self.keys = sorted(keys, key=lambda key: key.id)
+        self.logs = Logs(connection, agent)
+        self.tombstones = Tombstones(connection, agent)
+        self.standings = Standings(connection)
+        self.withheld_hook: Callable[[set[bytes]], list[NewEntry]] | None = None
+        self.authority = self._load_authority()
+        self.folder = self._make_folder()
+
+    @property
+    def agent(self) -> AgentId:
+        """The agent whose store this is."""
+        return self._agent
+
+    @property
+    def waiting_for_key(self) -> bool:
+        """Whether a fingerprint key that the statements commit to is not here (R25)."""
+        held = {key.commitment for key in self.keys}
+        wanted = self.authority.key_commitments()
+        return not wanted or any(c not in held for c in wanted)
+
+    def set_keys(self, keys: Iterable[FingerprintKey]) -> None:
+        """Take fingerprint keys; folds everything anew when that changes something."""
+        now = sorted(set(keys), key=lambda key: key.id)
+        if now == self.keys:
+            return
+        with transaction(self.connection):
+            self.keys = now
+            self.folder = self._make_folder()
+            self._refold_everything()
+
+    def _load_authority(self) -> Authority:
+        rows = self.connection.execute("SELECT data, signature FROM statement")
+        return Authority(self._agent, [parse_stored(d, s) for d, s in rows])
+
+    def _make_folder(self) -> Folder:
+        return Folder(self.connection, self._agent, self.logs, self.authority, self.keys)
+
+    # -- vectors and statements ------------------------------------------------------------------
+
+    def vector(self) -> Vector:
+        """The tips of every log held."""
+        return self.logs.vector()
+
+    def vector_digest(self) -> bytes:
+        """BLAKE2b-256 of the canonical vector (R8)."""
+        return vector_digest(self.logs.vector())
+
+    def statement_ids(self) -> list[bytes]:
+        """All statement ids held, sorted."""
+        return [r[0] for r in self.connection.execute("SELECT id FROM statement ORDER BY id")]
+
+    def statements_digest(self) -> bytes:
+        """BLAKE2b-256 of the sorted statement ids (R8)."""
+        return statements_digest(self.statement_ids())
+
+    def statements_missing(self, have: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
+        """(data, signature) of statements not in ``have``, each after its past."""
+        rows = self.connection.execute("SELECT id, data, signature FROM statement").fetchall()
+        place = {bytes(s): i for i, s in enumerate(self.authority.order_ids())}
+        rows.sort(key=lambda r: place.get(r[0], len(place)))
+        return [(d, s) for i, d, s in rows if i not in have]
+
+    def add_statements(self, statements: Sequence[Statement], now_us: int = 0) -> int:
+        """Store verified statements and refold what they change; the number of new ones."""
+        held = set(self.statement_ids())
+        new = [s for s in statements if s.id not in held and self._belongs(s)]
+        if len(held) + len(new) > STATEMENTS_PER_AGENT_MAX:
+            raise BadInput(f"an agent has at most {STATEMENTS_PER_AGENT_MAX} statements")
+        if not new:
+            return 0
+        with transaction(self.connection):
+            self.connection.executemany(
+                "INSERT OR IGNORE INTO statement VALUES (?, ?, ?, ?)",
+                [(s.id, s.data, s.signature, now_us) for s in new],
+            )
+            self._statements_changed(new)
+        return len(new)
+
+    def _belongs(self, s: Statement) -> bool:
+        if s.kind == "found":
+            return agent_of(s) == self._agent
+        return s.agent in (b"", self._agent)
+
+    def _statements_changed(self, new: Sequence[Statement]) -> None:
+        before = self.authority
+        self.authority = self._load_authority()
+        self.folder = self._make_folder()
+        acts = {
+            record
+            for record in before.acts.keys() | self.authority.acts.keys()
+            if [s.id for s in before.acts.get(record, ())]
+            != [s.id for s in self.authority.acts.get(record, ())]
+        }
+        raised = self._raise_openings({bytes(s.id) for s in new})
+        if self.waiting_for_key:
+            return
+        if before.key_commitments() != self.authority.key_commitments():
+            self._refold_everything()
+            return
+        self._fold(acts | raised, set(), evaluate=True)
+
+    def _raise_openings(self, new: set[bytes]) -> set[bytes]:
+        """R14: an opening is never earlier than the statements it cites."""
+        touched: set[bytes] = set()
+        for row in self.logs.rows():
+            if new.isdisjoint(row.heads):
+                continue
+            time_ms = max(self.authority.times.get(h, 0) for h in row.heads)
+            first = self.logs.hash_at(row.id, 1)[0]
+            touched |= self.logs.raise_time(row.id, first, time_ms)
+        return touched
+
+    # -- appending -------------------------------------------------------------------------------
+
+    def append_runs(self, runs: Sequence[VerifiedRun], now_us: int) -> Appended:
+        """Append verified runs and fold them, in one transaction; raises ``BadChain``."""
+        with transaction(self.connection):
+            new = [
+                entry
+                for run in runs
+                for entry in self.logs.append(self._keep_out(run), now_us, self.authority.times)
+            ]
+            self.after_append(new)
+        return Appended(len(new), sum(len(run.entries) for run in runs) - len(new))
+
+    def _keep_out(self, run: VerifiedRun) -> VerifiedRun:
+        """R30: no payload of a record that a tombstone names enters the store."""
+        tables = self.folder.tables
+        if not tables.any_withheld():
+            return run
+        kept = tuple(
+            replace(e, payload=None)
+            if e.header.payload_kind not in (PayloadKind.OPEN, PayloadKind.TOMBSTONE)
+            and tables.is_withheld(e.header.record)
+            else e
+            for e in run.entries
+        )
+        return replace(run, entries=kept)
+
+    def after_append(self, new: Sequence[NewEntry]) -> None:
+        """Fold what new entries touch; inside the transaction that appended them."""
+        self.folder.forget_judges()
+        named: set[bytes] = set()
+        for item in new:
+            header = item.entry.header
+            if header.payload_kind == PayloadKind.TOMBSTONE:
+                opening = self.tombstones.opening_of(self.folder, header.log)
+                named.add(self.tombstones.add(item.entry, item.time_ms, opening, chained=True))
+        records = {
+            bytes(i.entry.header.record)
+            for i in new
+            if i.entry.header.payload_kind not in (PayloadKind.OPEN, PayloadKind.TOMBSTONE)
+        }
+        named |= set(
+            self.tombstones.named_by(
+                i.entry.header.record
+                for i in new
+                if i.entry.header.payload_kind == PayloadKind.TOMBSTONE
+            )
+        )
+        if self.waiting_for_key:
+            return
+        cache = {bytes(i.entry.header.hash): i.entry.header for i in new}
+        self._fold(records, named, cache=cache)
+
+    def prints_of(self, record: bytes) -> list[Fingerprint]:
+        """The fingerprints that a tombstone of ``record`` lists: those of its text, if compared."""
+        found = self.connection.execute(
+            "SELECT text, kind FROM record WHERE record = ?", (record,)
+        ).fetchone()
+        if found is None or found[1] not in COMPARED_KINDS or not found[0]:
+            return []
+        return fingerprints(self.keys, found[0])
+
+    def add_ahead(self, tombstones: Sequence[AheadTombstone]) -> int:
+        """Withhold what tombstones name before their chain is here (R30)."""
+        with transaction(self.connection):
+            fresh: set[bytes] = set()
+            for ahead in tombstones:
+                header = ahead.tombstone.header
+                if ahead.opening.header.log != header.log or self._has_tombstone(header.hash):
+                    continue
+                opening = codec.encode(
+                    [
+                        ahead.opening.header.data,
+                        ahead.opening.payload,
+                        ahead.opening.signature,
+                    ]
+                )
+                fresh.add(
+                    self.tombstones.add(ahead.tombstone, header.wall_ms, opening, chained=False)
+                )
+            if fresh and not self.waiting_for_key:
+                self._fold(set(), fresh)
+        return len(fresh)
+
+    def _has_tombstone(self, entry: bytes) -> bool:
+        return (
+            self.connection.execute("SELECT 1 FROM tombstone WHERE hash = ?", (entry,)).fetchone()
+            is not None
+        )
+
+    # -- folding ---------------------------------------------------------------------------------
+
+    def _fold(
+        self,
+        records: set[bytes],
+        tombstones: set[bytes],
+        *,
+        cache: dict[bytes, Header] | None = None,
+        evaluate: bool = False,
+    ) -> None:
+        changed, moved = self._changed_logs()
+        macs: set[bytes] = set()
+        if evaluate or moved:
+            touched, macs = self.tombstones.evaluate(self.folder)
+            records = records | touched
+        if tombstones:
+            touched, more = self.tombstones.evaluate(self.folder, tombstones)
+            records, macs = records | touched, macs | more
+        folded, before = self.folder.refold(records | changed, cache)
+        held = self.standings.settle(folded, macs | before)
+        if held and self.withheld_hook is not None:
+            own = self.withheld_hook(held)
+            if own:
+                self.after_append(own)
+
+    def _changed_logs(self) -> tuple[set[bytes], bool]:
+        """Records of logs about whose entries the verdict may have changed."""
+        changed: set[bytes] = set()
+        moved = False
+        for row in self.logs.rows():
+            signature = self.folder.judge_of(row.log).signature()
+            held = self.connection.execute(
+                "SELECT verdict FROM log WHERE id = ?", (row.id,)
+            ).fetchone()[0]
+            if signature == held:
+                continue
+            moved = True
+            self.connection.execute("UPDATE log SET verdict = ? WHERE id = ?", (signature, row.id))
+            changed.update(
+                r[0]
+                for r in self.connection.execute(
+                    "SELECT DISTINCT record FROM entry WHERE log = ? AND payload_kind NOT IN (0, 2)",
+                    (row.id,),
+                )
+            )
+        return changed, moved
+
+    def _refold_everything(self) -> None:
+        """The read model from nothing: what ``rebuild`` does."""
+        self.connection.execute("UPDATE version_gate SET open = 1")
+        self.connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
+        for table in ("version", "tag", "print", "link", "record", "tombstone_print"):
+            self.connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
+        self.connection.execute("UPDATE version_gate SET open = 0")
+        self.connection.execute("UPDATE log SET verdict = x''")
+        self.folder.forget_judges()
+        if self.waiting_for_key:
+            return
+        self._changed_logs()
+        self.tombstones.evaluate(self.folder)
+        records = [
+            r[0]
+            for r in self.connection.execute(
+                "SELECT DISTINCT record FROM entry WHERE payload_kind NOT IN (0, 2)"
+                " UNION SELECT record FROM tombstone WHERE effective = 1 AND chained = 1"
+                " ORDER BY record"
+            )
+        ]
+        for i in range(0, len(records), REBUILD_CHUNK):
+            folded, before = self.folder.refold(records[i : i + REBUILD_CHUNK])
+            self.standings.settle(folded, before)
+
+    def rebuild(self) -> tuple[bytes, bytes]:
+        """Recreate the read model from the log; the digests before and after."""
+        before = self.digest()
+        with transaction(self.connection):
+            self._refold_everything()
+        return before, self.digest()
+
+    def digest(self) -> bytes:
+        """BLAKE2b-256 of the replicated read model (R14)."""
+        h = blake2b(digest_size=32)
+        for record, base, state, duplicate in self.connection.execute(
+            "SELECT record, base_hash, state, duplicate FROM record ORDER BY record"
+        ):
+            h.update(record + base + state.encode() + b"\0" + (duplicate or b""))
+        return h.digest()
+
+    def digest_text(self) -> str:
+        """The digest as people compare it, prefixed by engine and normalisation (R8)."""
+        if self.waiting_for_key:
+            return "waiting-for-key"
+        return f"{ENGINE}.{NORMALISATION}:{self.digest().hex()}"
+
+    # -- serving ---------------------------------------------------------------------------------
+
+    def plan(self, have: Vector) -> list[Stretch]:
+        """What ``have`` lacks, in the order to send it."""
+        return self.logs.plan(have)
+
+    def missing_entries(self, have: Vector) -> int:
+        """How many entries ``plan(have)`` covers."""
+        return sum(s.until.seq - s.after.seq for s in self.plan(have))
+
+    def read_run(self, stretch: Stretch, bytes_target: int) -> tuple[ServedRun, Stretch | None]:
+        """The next run of a stretch and what remains of it."""
+        return self.logs.read_run(stretch, bytes_target)
+
+    def tombstones_beyond(self, have: Vector, limit: int) -> list[tuple[RawEntry, RawEntry]]:
+        """(tombstone, opening of its log) of tombstone entries that ``have`` lacks."""
+        seqs = {
+            (bytes(log.device), bytes(log.incarnation)): max((t.seq for t in tips), default=0)
+            for log, tips in have.items()
+        }
+        found = self.tombstones.beyond(self.folder, seqs, limit)
+        return [
+            (RawEntry(header, payload, signature), RawEntry(*codec.decode_small(opening)))
+            for header, payload, signature, opening in found
+        ]
+
+    # -- payloads --------------------------------------------------------------------------------
+
+    def wants(self, limit: int) -> list[Want]:
+        """Payloads to ask other nodes for (R32)."""
+        rows = self.connection.execute(
+            "SELECT device, incarnation, seq, hash FROM entry JOIN log ON log.id = entry.log"
+            " WHERE payload IS NULL AND NOT EXISTS (SELECT 1 FROM tombstone AS t"
+            " WHERE t.record = entry.record AND t.effective = 1) ORDER BY entry.id LIMIT ?",
+            (limit,),
+        )
+        return [
+            Want(LogId(DeviceId(d), Incarnation(i)), seq, EntryHash(h)) for d, i, seq, h in rows
+        ]
+
+    def payloads(self, wanted: Sequence[Want]) -> list[tuple[Want, bytes]]:
+        """Those of the wanted payloads that are here."""
+        out: list[tuple[Want, bytes]] = []
+        for want in wanted:
+            row = self.logs.row(want.log)
+            found = (
+                row
+                and self.connection.execute(
+                    "SELECT payload FROM entry WHERE log = ? AND seq = ? AND hash = ?",
+                    (row.id, want.seq, want.hash),
+                ).fetchone()
+            )
+            if found and found[0] is not None:
+                out.append((want, found[0]))
+        return out
+
+    def add_payloads(self, found: Sequence[tuple[Want, bytes]], now_us: int) -> int:
+        """Store payloads that match their headers and are not covered by a tombstone (R32)."""
+        taken: set[bytes] = set()
+        count = 0
+        with transaction(self.connection):
+            for want, payload in found:
+                row = self.logs.row(want.log)
+                held = (
+                    row
+                    and self.connection.execute(
+                        "SELECT id, header FROM entry WHERE log = ? AND seq = ? AND hash = ?"
+                        " AND payload IS NULL",
+                        (row.id, want.seq, want.hash),
+                    ).fetchone()
+                )
+                header = decode_header(held[1]) if held else None
+                if held is None or header is None or hash256(payload) != header.payload_hash:
+                    continue
+                if self.folder.tables.is_withheld(header.record):
+                    continue
+                self.connection.execute(
+                    "UPDATE entry SET payload = ? WHERE id = ?", (payload, held[0])
+                )
+                taken.add(bytes(header.record))
+                count += 1
+            if taken and not self.waiting_for_key:
+                self._fold(taken, set())
+        return count
+
+    # -- erasing ---------------------------------------------------------------------------------
+
+    def clean(self) -> bool:
+        """Get erased bytes out of the files; False when a reader is in the way (R34)."""
+        return erasing.clean(self.connection)

@@ -1,0 +1,268 @@
+"""The read-model tables: reading what a fold needs, writing what it gives. SQL and nothing else."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+import keys.codec as codec
+from memory.rows import LIVE_STATES, Row, VersionRow
+from memory.terms import index_terms
+
+_COLUMNS: Final = (
+    "n, record, kind, state, own, live, text, category, provenance, source, speaker, session,"
+    " layer, weight, title, valid_from, valid_to, expires, created_ms, changed_ms, device, via,"
+    " detail, base_hash"
+)
+_INSERT: Final = (
+    f"INSERT OR REPLACE INTO record ({_COLUMNS})"  # noqa: S608 - a constant list of columns
+    f" VALUES ({', '.join('?' * 24)})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """What the tables held of a record before."""
+
+    n: int | None
+    own: str
+    base_hash: bytes
+    versions: int
+
+    @property
+    def exists(self) -> bool:
+        """Whether it counted as a successor."""
+        return self.n is not None and self.own != "proposed"
+
+
+class Tables:
+    """Statements on the read-model tables, inside the caller's transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+
+    # -- for folding -----------------------------------------------------------------------------
+
+    def entries(self, record: bytes) -> list[tuple[bytes, bytes, bytes | None, int, str | None]]:
+        """(hash, header, payload, record time, reason) of a record's entries, tombstones aside."""
+        return self._db.execute(
+            "SELECT hash, header, payload, time_ms, reason FROM entry"
+            " WHERE record = ? AND payload_kind NOT IN (0, 2)",
+            (record,),
+        ).fetchall()
+
+    def old(self, record: bytes) -> Old:
+        """What the tables hold of a record now."""
+        found = self._db.execute(
+            "SELECT n, own, base_hash FROM record WHERE record = ?", (record,)
+        ).fetchone()
+        return Old(found[0], found[1], found[2], 0) if found else Old(None, "", b"", 0)
+
+    def is_erased(self, record: bytes) -> bool:
+        """Whether an effective tombstone with a verified place names the record (R30)."""
+        return (
+            self._db.execute(
+                "SELECT 1 FROM tombstone WHERE record = ? AND effective = 1 AND chained = 1",
+                (record,),
+            ).fetchone()
+            is not None
+        )
+
+    def any_withheld(self) -> bool:
+        """Whether any tombstone is effective."""
+        return (
+            self._db.execute("SELECT 1 FROM tombstone WHERE effective = 1 LIMIT 1").fetchone()
+            is not None
+        )
+
+    def is_withheld(self, record: bytes) -> bool:
+        """Whether an effective tombstone names the record, its place verified or not."""
+        return (
+            self._db.execute(
+                "SELECT 1 FROM tombstone WHERE record = ? AND effective = 1", (record,)
+            ).fetchone()
+            is not None
+        )
+
+    def tombstones_of(self, record: bytes) -> list[tuple[bytes, int, bytes, int, str]]:
+        """(hash, record time, device, via, reason) of a record's effective tombstones."""
+        found = self._db.execute(
+            "SELECT hash, time_ms, device, header, reason FROM tombstone"
+            " WHERE record = ? AND effective = 1 AND chained = 1 ORDER BY hash",
+            (record,),
+        )
+        return [
+            (h, t, device, codec.decode_small(header)[12], reason)
+            for h, t, device, header, reason in found
+        ]
+
+    def linked(self, target: bytes, what: str) -> list[bytes]:
+        """The records with a link of one kind to ``target``."""
+        found = self._db.execute(
+            "SELECT record.record FROM link JOIN record USING (n) WHERE target = ? AND what = ?",
+            (target, what),
+        )
+        return [r[0] for r in found]
+
+    def macs(self, record: bytes) -> list[bytes]:
+        """The fingerprints of a record, or those its tombstones carry."""
+        found = self._db.execute(
+            "SELECT mac FROM print JOIN record USING (n) WHERE record = ?1 UNION"
+            " SELECT mac FROM tombstone_print JOIN tombstone ON tombstone = hash WHERE record = ?1",
+            (record,),
+        )
+        return [r[0] for r in found]
+
+    def author(self, record: bytes) -> bytes:
+        """The device that created a record."""
+        found = self._db.execute("SELECT device FROM record WHERE record = ?", (record,)).fetchone()
+        return bytes(found[0]) if found else b""
+
+    def drop_payloads(self, record: bytes) -> None:
+        """Erase: no payload of the record stays, and the files must be cleaned (R34)."""
+        gone = self._db.execute(
+            "UPDATE entry SET payload = NULL WHERE record = ? AND payload IS NOT NULL"
+            " AND payload_kind NOT IN (0, 2)",
+            (record,),
+        ).rowcount
+        if gone:
+            self._db.execute("INSERT OR IGNORE INTO cleaning VALUES (?, 0)", (record,))
+        self._db.execute("DELETE FROM reinforced WHERE record = ?", (record,))
+
+    def set_reasons(
+        self,
+        entries: Sequence[tuple[bytes, bytes, bytes | None, int, str | None]],
+        reasons: Mapping[bytes, str],
+    ) -> None:
+        """Write down why entries do not materialise, where that changed."""
+        for entry, header, _, _, before in entries:
+            reason = reasons.get(entry)
+            if reason != before:
+                seq, record = codec.decode_small(header)[4], codec.decode_small(header)[6]
+                self._db.execute(
+                    "UPDATE entry SET reason = ? WHERE record = ? AND seq = ? AND hash = ?",
+                    (None if reason is None else str(reason), record, seq, entry),
+                )
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def write(
+        self,
+        folded: Iterable[bytes],
+        rows: Mapping[bytes, Row],
+        old: Mapping[bytes, Old],
+        prints: Mapping[bytes, tuple[list[bytes], bool]],
+    ) -> None:
+        """Make the tables hold exactly ``rows`` for the records of ``folded``."""
+        top: int = self._db.execute("SELECT coalesce(max(n), 0) FROM record").fetchone()[0]
+        fresh: list[tuple[int, Row, bool]] = []
+        for record in folded:
+            row, before = rows.get(record), old[record]
+            indexed = before.n is not None and self._remove(before.n, row)
+            if row is None:
+                continue
+            number = before.n
+            if number is None:
+                top += 1
+                number = top
+            fresh.append((number, row, indexed))
+        self._insert(fresh, prints)
+
+    def _remove(self, number: int, row: Row | None) -> bool:
+        """Take a record's rows away; the versions go with the gate open (see the schema).
+
+        Returns whether its words stay in the index because its text stays the same.
+        """
+        found = self._db.execute("SELECT text FROM record WHERE n = ?", (number,)).fetchone()
+        same = row is not None and row.text == found[0]
+        if found[0] and not same:
+            self._db.execute(
+                "INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)",
+                (number, index_terms(found[0])),
+            )
+        for table in ("tag", "print", "link"):
+            self._db.execute(f"DELETE FROM {table} WHERE n = ?", (number,))  # noqa: S608 - constants
+        self._db.execute("UPDATE version_gate SET open = 1")
+        self._db.execute("DELETE FROM version WHERE n = ?", (number,))
+        self._db.execute("UPDATE version_gate SET open = 0")
+        if row is None:
+            self._db.execute("DELETE FROM record WHERE n = ?", (number,))
+        return same
+
+    def _insert(
+        self,
+        fresh: Sequence[tuple[int, Row, bool]],
+        prints: Mapping[bytes, tuple[list[bytes], bool]],
+    ) -> None:
+        records, versions, tags, macs, links, words = [], [], [], [], [], []
+        for n, row, indexed in fresh:
+            detail = codec.encode(row.detail)
+            records.append(_record_values(n, row, detail))
+            versions += [
+                (n, i, v.entry, v.time_ms, v.state, v.device, v.via, v.reason, v.content)
+                for i, v in enumerate(row.versions, 1)
+            ]
+            tags += [(tag, n) for tag in row.tags]
+            found, refuses = prints.get(row.record, ([], False))
+            macs += [(mac, n, int(refuses)) for mac in found]
+            links += [(s, "next", n) for s in row.successors]
+            links += [(s, "source", n) for s in row.sources]
+            if row.text and not indexed:
+                words.append((n, index_terms(row.text)))
+        many = self._db.executemany
+        many(_INSERT, records)
+        many("INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", versions)
+        many("INSERT INTO words (rowid, terms) VALUES (?, ?)", words)
+        if tags:
+            many("INSERT INTO tag VALUES (?, ?)", tags)
+        if macs:
+            many("INSERT OR IGNORE INTO print VALUES (?, ?, ?)", macs)
+        if links:
+            many("INSERT OR IGNORE INTO link VALUES (?, ?, ?)", links)
+
+
+def _record_values(n: int, row: Row, detail: bytes) -> tuple[object, ...]:
+    values = (
+        row.kind,
+        row.text,
+        row.category,
+        row.provenance,
+        row.source,
+        row.speaker,
+        row.session,
+        row.layer,
+        row.weight,
+        row.title,
+        row.valid_from,
+        row.valid_to,
+        row.expires,
+        row.created_ms,
+        row.changed_ms,
+        row.device,
+        row.via,
+    )
+    base = _base_hash(row, values, detail)
+    return (
+        n,
+        row.record,
+        row.kind,
+        row.own,
+        row.own,
+        int(row.own in LIVE_STATES),
+        *values[1:],
+        detail,
+        base,
+    )
+
+
+def _base_hash(row: Row, values: tuple[object, ...], detail: bytes) -> bytes:
+    """What the digest covers of a record, state and duplicate aside (R14)."""
+    covered = [row.own, *values, row.tags, [_version(v) for v in row.versions]]
+    return blake2b(codec.pack(covered) + detail, digest_size=16).digest()
+
+
+def _version(v: VersionRow) -> list[object]:
+    return [v.entry, v.time_ms, v.state, v.device, v.via, v.reason, v.content]
