@@ -84,7 +84,11 @@ class AioDoor:
         )
         door = cls(connection)
         raw: sqlite3.Connection = connection._conn
-        await door.run(lambda: [raw.execute(pragma) for pragma in PRAGMAS])
+        try:
+            await door.run(lambda: [raw.execute(pragma).fetchall() for pragma in PRAGMAS])
+        except BaseException:
+            await door.close()  # its thread would keep the process alive
+            raise
         return door, raw
 
     async def run(self, work: Callable[[], T]) -> T:

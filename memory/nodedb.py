@@ -109,7 +109,8 @@ class NodeDb:
                 (PAIR_CODES_PER_WINDOW,),
             ).fetchall()
             if len(shown) == PAIR_CODES_PER_WINDOW:
-                return max(1, -(-(shown[-1][0] + window_us - now_us) // _SECOND_US))
+                opens_us = int(shown[-1][0]) + window_us
+                return max(1, -(-(opens_us - now_us) // _SECOND_US))
             self._db.execute("INSERT INTO pairing_code (shown_us) VALUES (?)", (now_us,))
         return 0
 

@@ -232,11 +232,11 @@ class Peers:
     def _trim(self, device: DeviceId) -> None:
         """Keep the ``ADDRESSES_MAX`` best: typed first, then by success, then by age."""
         self._db.execute(
-            "DELETE FROM address WHERE device = ?1 AND address NOT IN ("
-            " SELECT address FROM address WHERE device = ?1 GROUP BY address"
+            "DELETE FROM address WHERE device = ? AND address NOT IN ("
+            " SELECT address FROM address WHERE device = ? GROUP BY address"
             " ORDER BY max(source = 'typed') DESC, max(coalesce(last_success_us, 0)) DESC,"
-            " max(added_us) DESC LIMIT ?2)",
-            (device, ADDRESSES_MAX),
+            " max(added_us) DESC LIMIT ?)",
+            (device, device, ADDRESSES_MAX),
         )
 
     def _peer(self, row: Sequence[Any]) -> Peer:
