@@ -2,8 +2,8 @@
 
 1. What is announced is what changed, whoever wrote it: news learned by a pull is passed on (S-E6).
 2. Who has what is announced does nothing; an old announcement never moves anything back (X-40).
-3. One slow watcher costs a bounded number of frames: of one log only the newest waits, and a watcher
-   that is too far behind is cut off and starts again with a hello.
+3. One slow watcher costs a bounded number of frames: of one log only the newest waits, and a
+   watcher that is too far behind is cut off and starts again with a hello.
 4. Whether a watcher may read an agent is asked when the frame is sent.
 """
 

@@ -21,8 +21,10 @@ class DialSchedule:
     def __init__(self, random: Random) -> None:
         self._random = random
         self._failures = 0
-        self._last: float | None = None
-        self._next = 0.0
+        self._last = float("-inf")
+        self._next = float("-inf")
+        self._dialling = False
+        self._fresh = False
 
     @property
     def failures(self) -> int:
@@ -31,31 +33,35 @@ class DialSchedule:
 
     @property
     def next_s(self) -> float:
-        """When the next attempt is due."""
-        return self._next
+        """When the next attempt is due; while one is made, without end."""
+        return float("inf") if self._dialling else self._next
 
     def is_due(self, now_s: float) -> bool:
         """Whether to try now."""
-        return now_s >= self._next
+        return now_s >= self.next_s
 
     def attempted(self, now_s: float) -> None:
         """An attempt begins: at all of the peer's addresses at once."""
-        self._last = now_s
-        self._next = now_s + DIAL_MAX_S  # until its end is known
+        self._last, self._dialling, self._fresh = now_s, True, False
 
     def failed(self, now_s: float) -> None:
         """None of the addresses led to the peer."""
+        self._dialling = False
         self._failures += 1
         most = min(float(DIAL_MAX_S), DIAL_FIRST_S * 2.0 ** min(self._failures, 32))
         self._next = now_s + most * self._random.uniform(0.5, 1.0)
+        if self._fresh:
+            self.evidence(now_s)
 
     def connected(self, now_s: float) -> None:
-        """The peer was reached, by either side's call. Dial again at once when that is lost."""
-        self._failures = 0
-        self._next = now_s if self._last is None else max(now_s, self._last + DIAL_FIRST_S)
+        """The peer was reached, by either side's call; should that be lost, dial again at once."""
+        self._dialling, self._failures = False, 0
+        self._next = max(now_s, self._last + DIAL_FIRST_S)
 
     def evidence(self, now_s: float) -> None:
-        """Something tells that the peer is there, or may be again."""
-        self._failures = 0
-        soonest = now_s if self._last is None else max(now_s, self._last + DIAL_FIRST_S)
-        self._next = min(self._next, soonest)
+        """Something tells that the peer is there, or may be again.
+
+        While an attempt is made it counts from the end of that one.
+        """
+        self._fresh, self._failures = self._dialling, 0
+        self._next = min(self._next, max(now_s, self._last + DIAL_FIRST_S))
