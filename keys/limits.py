@@ -102,6 +102,7 @@ PAIR_CODES_PER_WINDOW: Final = 5
 PAIR_WINDOW_S: Final = 600
 PAIR_PICK_DIGITS: Final = 2  # of those, how many name the opener's device
 PAIR_JOINS_PER_CODE_MAX: Final = 8  # the malformed ones included; one well-formed spends the code
+PAIR_EXTRA_BYTES_MAX: Final = 4_096  # what goes along with "confirmed"
 PAIR_GIFT_BYTES_MAX: Final = 256 * 1024
 PAIR_GIFTS_MAX: Final = 64  # in each direction
 PAIR_URI_BYTES_MAX: Final = 2_048  # what a QR code can hold

@@ -245,8 +245,8 @@ async def trace(port: int, context: ssl.SSLContext) -> tuple[int, bytes, str]:
 async def test_strangers_cannot_tell_why_they_are_refused(tmp_path: Path) -> None:
     """Without a certificate, with an unknown and with a minted one: not a byte differs.
 
-    OpenSSL prepares a different alert for each; asyncio drops it with the connection. Were it
-    sent, a minted certificate would tell which devices are peers here.
+    OpenSSL prepares one alert for no certificate and another for the rest; asyncio drops either
+    with the connection. This fails should an asyncio to come send them.
     """
     contexts = {who: await asyncio.to_thread(make, tmp_path) for who, make in STRANGERS.items()}
     async with listening(knowing(PEER_DER, OTHER_DER)) as listener:
