@@ -1,0 +1,78 @@
+"""What every part of a node is given: the opened home and what lives as long as it is open."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import Final
+
+from keys.ids import DeviceId
+from keys.keyfile import load_device_key
+from keys.signing import DeviceKey, random_bytes
+from memory.nodedb import NodeDbDoor
+from node.agents import Agents
+from node.clock import Clock
+from node.home import Home
+from node.journal import Journal
+from node.marker import Marker
+
+BOOT_NONCE_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCore:
+    """An open home. Made by ``open``, by the process that holds the home's lock.
+
+    ``boot_nonce`` is random per opening: two live copies of one device show different ones (S-A7).
+    """
+
+    home: Home
+    clock: Clock
+    journal: Journal
+    key: DeviceKey
+    db: NodeDbDoor
+    marker: Marker
+    agents: Agents
+    boot_nonce: bytes
+
+    @classmethod
+    async def open(cls, home: Home, clock: Clock, journal: Journal) -> NodeCore:
+        """Open what is in ``home`` and look for signs of a restore, once, before any write (R38).
+
+        Raises ``RoostError``; nothing is left open then.
+        """
+        key = await asyncio.to_thread(load_device_key, home.keys_dir)
+        marker = await asyncio.to_thread(Marker.load, home)
+        async with contextlib.AsyncExitStack() as stack:
+            db = await NodeDbDoor.open(home.database_path)
+            stack.push_async_callback(db.close)
+            agents = Agents(home, key, marker, clock)
+            stack.push_async_callback(agents.close)
+            await agents.open_all()
+            core = cls(
+                home, clock, journal, key, db, marker, agents, random_bytes(BOOT_NONCE_BYTES)
+            )
+            await core._tell_of_doubts()
+            stack.pop_all()
+        return core
+
+    @property
+    def device(self) -> DeviceId:
+        """The device whose home it is."""
+        return self.key.device
+
+    async def close(self) -> None:
+        """Close every database; what is written is durable already."""
+        await self.agents.close()
+        await self.db.close()
+
+    async def _tell_of_doubts(self) -> None:
+        place = self.marker.place_doubt
+        if place is not None:
+            self.journal.warning("restore.place", kind=place.value)
+            await asyncio.to_thread(self.marker.settle)
+        for handle in self.agents.all():
+            doubt = handle.doubt
+            if doubt is not None and not doubt.told:
+                self.journal.warning("restore.agent", agent=handle.agent, kind=doubt.kind.value)
