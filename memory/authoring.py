@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -40,11 +40,12 @@ from crdt.payload import (
     encode_tombstone,
 )
 from keys.errors import RefusedError, StoreError
-from keys.ids import EntryHash, Incarnation, RecordId
+from keys.ids import DeviceId, EntryHash, Incarnation, RecordId
 from keys.limits import COMMIT_BYTES_MAX, COMMIT_ENTRIES_MAX, INCARNATION_BYTES, SALT_BYTES
 from keys.signing import ENTRY_DOMAIN, DeviceKey, random_bytes
 from memory.logs import LogRow, NewEntry
-from memory.store import AgentStore, transaction
+from memory.store import AgentStore
+from memory.transaction import transaction
 
 
 @dataclass(slots=True)
@@ -62,7 +63,13 @@ class Author:
         self.store, self._key = store, key
         self.renew = False  # a doubt about continuity: the next write opens a new incarnation
         self._clock_us = 0
+        self.on_opening: Callable[[Incarnation], None] | None = None  # before its first commit
         store.withheld_hook = self._erase_own
+
+    @property
+    def device(self) -> DeviceId:
+        """The device that writes."""
+        return self._key.device
 
     @property
     def may_write(self) -> bool:
@@ -114,6 +121,8 @@ class Author:
             if row is not None and self._continues(row):
                 return row.log, row.tip, None
         fresh = Incarnation(random_bytes(INCARNATION_BYTES))
+        if self.on_opening is not None:
+            self.on_opening(fresh)
         self.store.connection.execute(
             "INSERT OR REPLACE INTO meta VALUES ('incarnation', ?)", (bytes(fresh),)
         )

@@ -18,6 +18,7 @@ from keys.errors import NotFoundError, StoreError
 from keys.ids import AgentId
 from keys.limits import PAIR_CODES_PER_WINDOW, PAIR_WINDOW_S
 from memory.door import AioDoor, Door, open_connection
+from memory.ownerdb import OwnerStatements
 from memory.peers import Peers
 from memory.schema import NODE_MIGRATIONS, migrate
 from memory.transaction import transaction
@@ -45,6 +46,7 @@ class NodeDb:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._db = connection
         self.peers = Peers(connection)
+        self.owner_statements = OwnerStatements(connection)
 
     # -- agents ----------------------------------------------------------------------------------
 

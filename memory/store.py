@@ -9,8 +9,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -32,20 +31,9 @@ from memory.folding import Folder
 from memory.logs import Logs, NewEntry
 from memory.rows import COMPARED_KINDS
 from memory.standing import Standings
+from memory.transaction import transaction
 
 REBUILD_CHUNK = 512
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """BEGIN IMMEDIATE … COMMIT; anything raised rolls back."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
 
 
 class AgentStore:
@@ -94,6 +82,11 @@ class AgentStore:
     def _load_authority(self) -> Authority:
         rows = self.connection.execute("SELECT data, signature FROM statement")
         return Authority(self._agent, [parse_stored(d, s) for d, s in rows])
+
+    def authority_with(self, statement: Statement) -> Authority:
+        """What the statements would give with one more; nothing is stored."""
+        rows = self.connection.execute("SELECT data, signature FROM statement")
+        return Authority(self._agent, [*(parse_stored(d, s) for d, s in rows), statement])
 
     def _make_folder(self) -> Folder:
         return Folder(self.connection, self._agent, self.logs, self.authority, self.keys)

@@ -107,6 +107,14 @@ class Tables:
         )
         return [r[0] for r in found]
 
+    def targets(self, record: bytes, what: str) -> list[bytes]:
+        """What ``record`` links to."""
+        found = self._db.execute(
+            "SELECT target FROM link JOIN record USING (n) WHERE record = ? AND what = ?",
+            (record, what),
+        )
+        return [r[0] for r in found]
+
     def macs(self, record: bytes) -> list[bytes]:
         """The fingerprints of a record, or those its tombstones carry."""
         found = self._db.execute(

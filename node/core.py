@@ -16,6 +16,7 @@ from node.clock import Clock
 from node.home import Home
 from node.journal import Journal
 from node.marker import Marker
+from node.ownership import Ownership
 
 BOOT_NONCE_BYTES: Final = 16
 
@@ -61,6 +62,11 @@ class NodeCore:
     def device(self) -> DeviceId:
         """The device whose home it is."""
         return self.key.device
+
+    @property
+    def ownership(self) -> Ownership:
+        """Who owns this home, and how its owner signs."""
+        return Ownership(self.home, self.db, self.key, self.clock)
 
     async def close(self) -> None:
         """Close every database; what is written is durable already."""

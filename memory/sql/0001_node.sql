@@ -48,3 +48,13 @@ CREATE TABLE setting (
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Statements of owners (certify, decertify, rotate): ours, and those that peers showed when they
+-- paired. They belong to every agent's set that names their owner (R22).
+CREATE TABLE owner_statement (
+    id        BLOB PRIMARY KEY,
+    owner     BLOB NOT NULL,
+    data      BLOB NOT NULL,
+    signature BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX owner_statement_owner ON owner_statement (owner);

@@ -1,0 +1,370 @@
+"""The one query layer: every read of memory goes through here.
+
+1. Readers see live records only: not proposed, deprecated, superseded, withheld, returning,
+   erased, expired or duplicate. Filters are in the query, not after it.
+2. Times are microseconds UTC; ``now_us`` is this node's clock, and only expiry and the present
+   look at it.
+3. User text never is FTS5 syntax.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import keys.codec as codec
+from keys.errors import AmbiguousError, NotFoundError, UsageError
+from keys.ids import RecordId, prefix_range
+from keys.limits import LIST_LIMIT_MAX, QUERY_BYTES_MAX
+from memory.rows import LIVE_STATES
+from memory.scope import Scope
+from memory.store import AgentStore
+from memory.terms import match_expression, query_terms
+
+STATES: Final = (
+    "proposed",
+    "new",
+    "current",
+    "deprecated",
+    "superseded",
+    "withheld",
+    "returning",
+    "duplicate",
+    "expired",
+    "erased",
+)
+
+_SEEN: Final = (
+    "r.n, r.record, r.kind, r.state, r.duplicate, r.text, r.category, r.provenance, r.source,"
+    " r.speaker, r.session, r.layer, r.weight, r.title, r.valid_from, r.valid_to, r.expires,"
+    " r.created_ms, r.changed_ms, r.device, r.via, r.detail"
+)
+# A duplicate stands in for its canonical record once that has expired.
+_LIVE: Final = (
+    "(r.live = 1 OR (r.duplicate IS NOT NULL AND r.state IN ('new', 'current') AND EXISTS"
+    " (SELECT 1 FROM record AS c WHERE c.record = r.duplicate AND c.expires <= :now)))"
+    " AND (r.expires IS NULL OR r.expires > :now)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A record as a reader is shown it. Times in microseconds, record times in milliseconds."""
+
+    n: int
+    record: RecordId
+    kind: str
+    state: str
+    duplicate: bytes | None
+    text: str
+    category: str
+    provenance: str
+    source: str | None
+    speaker: str | None
+    session: str | None
+    layer: str
+    weight: float
+    title: str | None
+    valid_from: int | None
+    valid_to: int | None
+    expires: int | None
+    created_ms: int
+    changed_ms: int
+    device: bytes
+    via: int
+    detail: dict[str, Any]
+    tags: tuple[str, ...]
+    score: float = 0.0
+
+    def state_at(self, now_us: int) -> str:
+        """The state with what depends on the clock and on other records of the same value."""
+        if self.state in LIVE_STATES and self.expires is not None and self.expires <= now_us:
+            return "expired"
+        return "duplicate" if self.state in LIVE_STATES and self.duplicate else self.state
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a reader asks to be left with; empty means any."""
+
+    kinds: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    states: Sequence[str] = ()
+    layer: str | None = None
+    source: str | None = None
+    session: str | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+    at_us: int | None = None
+    as_of_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a listing, how many there are in all, and where the next page starts."""
+
+    records: list[Seen]
+    total: int
+    next: str | None
+
+
+def search(
+    store: AgentStore, scope: Scope, query: str, filters: Filters, *, limit: int, now_us: int
+) -> list[Seen]:
+    """Live records that hold any of the query's words, best first (BM25, then id)."""
+    scope.require(store.agent)
+    if len(query.encode("utf-8", "replace")) > QUERY_BYTES_MAX:
+        raise UsageError(f"a query has at most {QUERY_BYTES_MAX} bytes")
+    terms = query_terms(query)
+    if not terms:
+        return []
+    where, values, join = _where(filters, now_us, readers=True)
+    values |= {"match": match_expression(terms), "limit": _limit(limit)}
+    rows = store.connection.execute(
+        f"SELECT {_SEEN}, -bm25(words) AS score FROM words JOIN record AS r ON r.n = words.rowid"  # noqa: S608
+        f" {join} WHERE words MATCH :match AND {where}"
+        " ORDER BY score DESC, r.record LIMIT :limit",
+        values,
+    ).fetchall()
+    return _seen(store.connection, rows, filters)
+
+
+def explain(
+    store: AgentStore, scope: Scope, query: str, filters: Filters, *, limit: int, now_us: int
+) -> list[tuple[RecordId, str]]:
+    """Records that would have matched but are withheld: ids and the class of reason only."""
+    scope.require(store.agent)
+    terms = query_terms(query)
+    if not terms:
+        return []
+    where, values, join = _where(filters, now_us, readers=True)
+    values |= {"match": match_expression(terms), "limit": _limit(limit)}
+    rows = store.connection.execute(
+        f"SELECT {_SEEN}, 0.0 FROM words JOIN record AS r ON r.n = words.rowid {join}"  # noqa: S608
+        f" WHERE words MATCH :match AND NOT ({where}) ORDER BY r.record LIMIT :limit",
+        values,
+    ).fetchall()
+    return [
+        (s.record, state if (state := s.state_at(now_us)) not in LIVE_STATES else "filtered")
+        for s in _seen(store.connection, rows, Filters())
+    ]
+
+
+def list_records(
+    store: AgentStore,
+    scope: Scope,
+    filters: Filters,
+    *,
+    limit: int,
+    cursor: str | None,
+    now_us: int,
+) -> Page:
+    """Records newest first, page by page; with ``every_state`` also what is withheld."""
+    scope.require(store.agent)
+    where, values, join = _where(filters, now_us, readers=not scope.every_state)
+    total = store.connection.execute(
+        f"SELECT count(*) FROM record AS r {join} WHERE {where}",
+        values,  # noqa: S608
+    ).fetchone()[0]
+    if cursor is not None:
+        where += " AND (r.created_ms, r.record) < (:cursor_ms, :cursor_record)"
+        values["cursor_ms"], values["cursor_record"] = _read_cursor(cursor)
+    rows = store.connection.execute(
+        f"SELECT {_SEEN}, 0.0 FROM record AS r {join} WHERE {where}"  # noqa: S608
+        " ORDER BY r.created_ms DESC, r.record DESC LIMIT :limit",
+        values | {"limit": _limit(limit)},
+    ).fetchall()
+    seen = _seen(store.connection, rows, filters)
+    more = len(seen) == limit
+    return Page(seen, total, f"{seen[-1].created_ms}.{seen[-1].record}" if more else None)
+
+
+def get(store: AgentStore, scope: Scope, record: RecordId, *, now_us: int) -> Seen:
+    """One record; raises ``NotFoundError`` where there is none that this scope may see."""
+    scope.require(store.agent)
+    where = "1" if scope.every_state else _LIVE
+    rows = store.connection.execute(
+        f"SELECT {_SEEN}, 0.0 FROM record AS r WHERE r.record = :record AND {where}",  # noqa: S608
+        {"record": record, "now": now_us},
+    ).fetchall()
+    if not rows:
+        raise NotFoundError("no such record", record=str(record))
+    return _seen(store.connection, rows, Filters())[0]
+
+
+def resolve(store: AgentStore, scope: Scope, text: str) -> RecordId:
+    """The record that an id or an unambiguous prefix names.
+
+    Raises ``UsageError``, ``NotFoundError`` or, listing candidates, ``AmbiguousError``.
+    """
+    scope.require(store.agent)
+    if len(text.strip()) == RecordId.text_length():
+        return RecordId.parse(text)
+    low, high = prefix_range(RecordId, text)
+    found = store.connection.execute(
+        "SELECT record FROM record WHERE record BETWEEN ? AND ? ORDER BY record LIMIT 9",
+        (low, high),
+    ).fetchall()
+    if not found:
+        raise NotFoundError(f"no record starts with {text[:32]!r}")
+    if len(found) > 1:
+        raise AmbiguousError(
+            "more than one record starts so", candidates=[str(RecordId(r[0])) for r in found]
+        )
+    return RecordId(found[0][0])
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of a record, with the text that it had (empty once erased)."""
+
+    record: RecordId
+    number: int
+    entry: bytes
+    time_ms: int
+    state: str
+    device: bytes
+    via: int
+    reason: str
+    text: str
+    content: dict[str, Any]
+
+
+def history(store: AgentStore, scope: Scope, record: RecordId) -> list[Version]:
+    """The versions of a record and of those it replaced or was replaced by, oldest first."""
+    scope.require(store.agent)
+    chain, stack = set(), [bytes(record)]
+    while stack:
+        at = stack.pop()
+        if at in chain:
+            continue
+        chain.add(at)
+        stack += store.folder.tables.linked(at, "next")
+        stack += store.folder.tables.targets(at, "next")
+    out: list[Version] = []
+    for member in chain:
+        out += [
+            Version(
+                RecordId(member),
+                v[0],
+                v[1],
+                v[2],
+                v[3],
+                v[4],
+                v[5],
+                v[6],
+                v[7],
+                codec.decode_small(v[8]) if v[8] else {},
+            )
+            for v in store.connection.execute(
+                "SELECT version, entry, time_ms, version.state, version.device, version.via,"
+                " reason, text, content FROM version JOIN record USING (n) WHERE record = ?",
+                (member,),
+            )
+        ]
+    return sorted(out, key=lambda v: (v.time_ms, v.record, v.number))
+
+
+def _where(filters: Filters, now_us: int, *, readers: bool) -> tuple[str, dict[str, Any], str]:
+    parts: list[str] = []
+    values: dict[str, Any] = {"now": now_us}
+    join = ""
+    if filters.as_of_us is not None:
+        join = (
+            "JOIN version AS v ON v.n = r.n AND v.version = (SELECT max(version) FROM version"
+            " WHERE n = r.n AND time_ms * 1000 <= :as_of)"
+        )
+        values["as_of"] = filters.as_of_us
+    if readers and filters.as_of_us is not None:
+        parts.append(
+            "v.state IN ('new', 'current') AND r.state NOT IN ('withheld', 'erased')"
+            " AND r.duplicate IS NULL"
+        )
+    elif readers:
+        parts.append(_LIVE)
+    if readers or filters.at_us is not None:
+        at_us = filters.at_us
+        parts.append("(r.valid_to IS NULL OR r.valid_to > :at)")
+        values["at"] = filters.as_of_us or now_us if at_us is None else at_us
+        if at_us is not None:
+            parts.append("(r.valid_from IS NULL OR r.valid_from <= :at)")
+    for column, value in (
+        ("layer", filters.layer),
+        ("source", filters.source),
+        ("session", filters.session),
+    ):
+        if value is not None:
+            parts.append(f"r.{column} = :{column}")
+            values[column] = value
+    if filters.since_us is not None:
+        parts.append("r.created_ms * 1000 >= :since")
+        values["since"] = filters.since_us
+    if filters.until_us is not None:
+        parts.append("r.created_ms * 1000 < :until")
+        values["until"] = filters.until_us
+    _listed(parts, values, "r.kind", "kind", filters.kinds)
+    for i, tag in enumerate(filters.tags):
+        parts.append(f"EXISTS (SELECT 1 FROM tag WHERE tag.n = r.n AND tag.tag = :tag{i})")
+        values[f"tag{i}"] = tag
+    if filters.states:
+        _states(parts, values, filters.states)
+    return " AND ".join(parts) or "1", values, join
+
+
+def _listed(
+    parts: list[str], values: dict[str, Any], column: str, name: str, wanted: Sequence[str]
+) -> None:
+    if wanted:
+        names = [f"{name}{i}" for i in range(len(wanted))]
+        parts.append(f"{column} IN ({', '.join(':' + n for n in names)})")
+        values.update(zip(names, wanted, strict=True))
+
+
+def _states(parts: list[str], values: dict[str, Any], states: Sequence[str]) -> None:
+    unknown = [s for s in states if s not in STATES]
+    if unknown:
+        raise UsageError(f"no state {unknown[0]!r}", hint="one of " + ", ".join(STATES))
+    state = (
+        "CASE WHEN r.state NOT IN ('new', 'current') THEN r.state"
+        " WHEN r.expires <= :now THEN 'expired'"
+        " WHEN r.duplicate IS NOT NULL THEN 'duplicate' ELSE r.state END"
+    )
+    _listed(parts, values, state, "state", states)
+
+
+def _seen(
+    connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], filters: Filters
+) -> list[Seen]:
+    out: list[Seen] = []
+    for row in rows:
+        tags = tuple(
+            t[0]
+            for t in connection.execute("SELECT tag FROM tag WHERE n = ? ORDER BY tag", (row[0],))
+        )
+        out.append(
+            Seen(
+                row[0],
+                RecordId(row[1]),
+                *row[2:21],
+                codec.decode(row[21], 2**24, 2**20),
+                tags,
+                row[22],
+            )
+        )
+    return out
+
+
+def _limit(limit: int) -> int:
+    if not 1 <= limit <= LIST_LIMIT_MAX:
+        raise UsageError(f"a limit is from 1 to {LIST_LIMIT_MAX}")
+    return limit
+
+
+def _read_cursor(cursor: str) -> tuple[int, bytes]:
+    at, _, record = cursor.partition(".")
+    try:
+        return int(at), RecordId.parse(record)
+    except ValueError as exc:
+        raise UsageError("not a cursor that this command gave out") from exc

@@ -1,0 +1,458 @@
+"""Verbs that write: remember, revise, retire, keep, tag, move. Each is one transaction.
+
+The refusals here are the writer's courtesy; what readers see is decided by the fold (R27).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from crdt.entry import Via, tombstone_id
+from crdt.fingerprint import fingerprints
+from crdt.fold import TAG, next_key
+from crdt.payload import Op, delete, put
+from keys.errors import BadInput, RefusedError, RoostError, UsageError
+from keys.ids import RecordId
+from keys.limits import (
+    NAME_BYTES_MAX,
+    REASON_BYTES_MAX,
+    SOURCE_BYTES_MAX,
+    SOURCES_PER_RECORD_MAX,
+    TAG_BYTES_MAX,
+    TAG_VALUE_BYTES,
+    TAGS_PER_RECORD_MAX,
+    TEXT_BYTES_MAX,
+)
+from keys.signing import random_bytes
+from memory.authoring import Author, Commit
+from memory.query import Seen, get
+from memory.rows import CATEGORIES, COMPARED_KINDS, LAYERS, LIVE_STATES, PROVENANCES
+from memory.scope import Scope
+from memory.store import AgentStore
+
+MARK_ID_BYTES = 8
+WRITABLE_KINDS = ("observation", "turn")
+
+
+class TombstonedError(RefusedError):
+    """The value was forgotten; only a person may let it return."""
+
+    code = "tombstoned"
+
+
+class RetiredError(RefusedError):
+    """The value was retired or replaced; a person may let it return."""
+
+    code = "retired"
+
+
+class NotLiveError(RefusedError):
+    """The record is not live any more; its live successor is named where there is one."""
+
+    code = "not_live"
+    exit_code = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What somebody wants remembered. Times in microseconds UTC."""
+
+    text: str
+    kind: str = "observation"
+    layer: str = "day"
+    tags: tuple[str, ...] = ()
+    category: str = "fact"
+    provenance: str = "user"
+    source: str | None = None
+    speaker: str | None = None
+    session: str | None = None
+    title: str | None = None
+    valid_from: int | None = None
+    valid_to: int | None = None
+    expires: int | None = None
+    weight: float = 1.0
+    derived_from: tuple[RecordId, ...] = ()
+    imported: bytes | None = None  # the run of an import; makes an observation wait (R21)
+    extra: tuple[tuple[str, str | int | float | bytes | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The record that now holds the value, and whether it is a new one."""
+
+    record: RecordId
+    created: bool
+
+
+@dataclass(slots=True)
+class BatchResult:
+    """What a batch wrote; ``refused`` pairs the place in the batch with the error."""
+
+    written: list[Written] = field(default_factory=list)
+    refused: list[tuple[int, RoostError]] = field(default_factory=list)
+
+
+def remember(store: AgentStore, author: Author, note: Note, via: Via, now_us: int) -> Written:
+    """Write one note; raises ``UsageError`` or, for a value that may not return, an error of
+    exit code 3.
+    """
+    result = remember_batch(store, author, [note], via, now_us)
+    if result.refused:
+        raise result.refused[0][1]
+    return result.written[0]
+
+
+def remember_batch(
+    store: AgentStore, author: Author, notes: Sequence[Note], via: Via, now_us: int
+) -> BatchResult:
+    """Write notes in one commit; what is refused is reported and the rest is written."""
+    result = BatchResult()
+    seen: dict[tuple[bytes, str], RecordId] = {}
+    with author.commit(via, now_us) as commit:
+        for place, note in enumerate(notes):
+            try:
+                written = _remember(store, commit, check_note(note), seen, now_us)
+            except (UsageError, RefusedError, BadInput) as exc:
+                result.refused.append((place, exc))
+            else:
+                result.written.append(written)
+    return result
+
+
+def _remember(
+    store: AgentStore,
+    commit: Commit,
+    note: Note,
+    seen: dict[tuple[bytes, str], RecordId],
+    now_us: int,
+) -> Written:
+    if note.kind in COMPARED_KINDS:
+        macs = [p.mac for p in fingerprints(store.keys, note.text)]
+        live = next((seen[m, note.kind] for m in macs if (m, note.kind) in seen), None)
+        if live is None:
+            refuse_returning(store, macs)
+            live = live_duplicate(store, macs, note.kind, now_us)
+        if live is not None:
+            _reinforce(store, commit, live, note, now_us)
+            return Written(live, created=False)
+        record = commit.create(creation_ops(note))
+        seen.update({(m, note.kind): record for m in macs})
+        return Written(record, created=True)
+    return Written(commit.create(creation_ops(note)), created=True)
+
+
+def creation_ops(note: Note) -> list[Op]:
+    """The operations that create a record from a checked note."""
+    ops = [
+        put("kind", note.kind),
+        put("body.text", note.text),
+        put("body.category", note.category),
+        put("body.provenance", note.provenance),
+        put("field.layer", note.layer),
+        put("field.weight", note.weight),
+    ]
+    optional = {
+        "body.source": note.source,
+        "body.speaker": note.speaker,
+        "body.session": note.session,
+        "body.valid_from": note.valid_from,
+        "body.imported": note.imported,
+        "field.title": note.title,
+        "field.valid_to": note.valid_to,
+        "field.expires_at": note.expires,
+        **dict(note.extra),
+    }
+    ops += [put(key, value) for key, value in optional.items() if value is not None]
+    if note.derived_from:
+        ops.append(put("body.derived_from", b"".join(note.derived_from)))
+    return ops + [_tag(tag) for tag in note.tags]
+
+
+def _tag(tag: str) -> Op:
+    return put(TAG + tag, random_bytes(TAG_VALUE_BYTES))  # R12
+
+
+def refuse_returning(store: AgentStore, macs: Iterable[bytes]) -> None:
+    """Raise when a value may not be written again (the writer's side of R27)."""
+    for mac in macs:
+        erased = store.connection.execute(
+            "SELECT record FROM tombstone_print JOIN tombstone ON tombstone = hash WHERE mac = ?",
+            (mac,),
+        ).fetchone()
+        if erased:
+            record = RecordId(erased[0])
+            raise TombstonedError(
+                "this value was forgotten and may not return",
+                hint=f"a person may allow it: roost lift AGENT {record} --reason …",
+                tombstone=str(tombstone_id(store.agent, record)),
+                record=str(record),
+            )
+        retired = store.connection.execute(
+            "SELECT record, state FROM print JOIN record USING (n) WHERE mac = ? AND refuses = 1",
+            (mac,),
+        ).fetchone()
+        if retired:
+            record = RecordId(retired[0])
+            raise RetiredError(
+                f"this value was {retired[1]} and may not return by itself",
+                hint=f"a person may allow it: roost reinstate AGENT {record} --reason …",
+                record=str(record),
+            )
+
+
+def live_duplicate(
+    store: AgentStore, macs: Iterable[bytes], kind: str, now_us: int
+) -> RecordId | None:
+    """The live record that holds a value already."""
+    for mac in macs:
+        found = store.connection.execute(
+            "SELECT record FROM print JOIN record USING (n) WHERE mac = ? AND kind = ?"
+            " AND live = 1 AND (expires IS NULL OR expires > ?) ORDER BY record",
+            (mac, kind, now_us),
+        ).fetchone()
+        if found:
+            return RecordId(found[0])
+    return None
+
+
+def _reinforce(
+    store: AgentStore, commit: Commit, record: RecordId, note: Note, now_us: int
+) -> None:
+    """R29: a local counter and the union of new tags."""
+    store.connection.execute(
+        "INSERT INTO reinforced VALUES (?, 1, ?) ON CONFLICT (record) DO UPDATE"
+        " SET times = times + 1, last_us = excluded.last_us",
+        (record, now_us),
+    )
+    held = {
+        r[0]
+        for r in store.connection.execute(
+            "SELECT tag FROM tag JOIN record USING (n) WHERE record = ?", (record,)
+        )
+    }
+    fresh = [t for t in note.tags if t not in held]
+    if fresh:
+        commit.edit(record, [_tag(t) for t in fresh])
+
+
+def revise(
+    store: AgentStore,
+    author: Author,
+    record: RecordId,
+    text: str,
+    reason: str,
+    *,
+    via: Via,
+    now_us: int,
+) -> Written:
+    """Replace a live record's text by a new record; the old one is superseded."""
+    reason = check_reason(reason)
+    old = _live(store, record, now_us)
+    note = check_note(
+        Note(
+            text=text,
+            kind=old.kind,
+            layer=old.layer,
+            tags=old.tags,
+            category=old.category,
+            provenance="user" if old.provenance in PROVENANCES[2:] else old.provenance,
+            source=old.source,
+            speaker=old.speaker,
+            session=old.session,
+            title=old.title,
+            valid_from=old.valid_from,
+            valid_to=old.valid_to,
+            expires=old.expires,
+            weight=old.weight,
+            derived_from=tuple(RecordId(s) for s in old.detail.get("sources", ())),
+        )
+    )
+    macs = [p.mac for p in fingerprints(store.keys, note.text)]
+    if set(macs) & set(store.folder.tables.macs(record)):
+        raise UsageError("the new text is the same value", record=str(record))
+    with author.commit(via, now_us) as commit:
+        if old.kind in COMPARED_KINDS:
+            refuse_returning(store, macs)
+        live = live_duplicate(store, macs, old.kind, now_us) if old.kind in COMPARED_KINDS else None
+        successor = live or commit.create(creation_ops(note))
+        commit.edit(record, [put(next_key(successor), reason)])
+    return Written(successor, created=live is None)
+
+
+def mark(
+    store: AgentStore,
+    author: Author,
+    record: RecordId,
+    word: str,
+    reason: str,
+    *,
+    via: Via,
+    now_us: int,
+) -> str:
+    """Add a fact (``deprecated`` or ``current``) with its reason; the state afterwards."""
+    reason = check_reason(reason) if word == "deprecated" else _clean(reason).strip()
+    seen = get(store, Scope(store.agent, every_state=True), record, now_us=now_us)
+    if seen.state == "erased":
+        raise NotLiveError("the record is erased", record=str(record))
+    if seen.detail.get("gated"):
+        raise RefusedError(
+            "a person decides about this record",
+            hint=f"roost review {'reject' if word == 'deprecated' else 'approve'} AGENT {record}",
+            record=str(record),
+        )
+    if seen.state == word:
+        return seen.state
+    with author.commit(via, now_us) as commit:
+        commit.edit(record, [put(f"mark.{random_bytes(MARK_ID_BYTES).hex()}", f"{word} {reason}")])
+    return get(store, Scope(store.agent, every_state=True), record, now_us=now_us).state
+
+
+def change(
+    store: AgentStore,
+    author: Author,
+    record: RecordId,
+    ops: Sequence[Op],
+    *,
+    via: Via,
+    now_us: int,
+) -> None:
+    """Write operations on a live record."""
+    _live(store, record, now_us)
+    with author.commit(via, now_us) as commit:
+        commit.edit(record, ops)
+
+
+def tag_ops(tags: Iterable[str], held: Iterable[str]) -> list[Op]:
+    """Adds of tags that a record does not have yet."""
+    return [_tag(t) for t in check_tags(tuple(tags)) if t not in set(held)]
+
+
+def untag_ops(tags: Iterable[str], held: Iterable[str]) -> list[Op]:
+    """Removals of tags that a record has."""
+    return [delete(TAG + t) for t in check_tags(tuple(tags)) if t in set(held)]
+
+
+def _live(store: AgentStore, record: RecordId, now_us: int) -> Seen:
+    seen = get(store, Scope(store.agent, every_state=True), record, now_us=now_us)
+    state = seen.state_at(now_us)
+    if state in LIVE_STATES:
+        return seen
+    successor = live_successor(store, record, now_us)
+    raise NotLiveError(
+        f"the record is {state}",
+        record=str(record),
+        hint=f"its live successor is {successor}" if successor else None,
+        **({"successor": str(successor)} if successor else {}),
+    )
+
+
+def live_successor(store: AgentStore, record: RecordId, now_us: int) -> RecordId | None:
+    """The live record at the end of the chain of replacements, if there is one."""
+    stack, seen = [bytes(record)], set[bytes]()
+    while stack:
+        at = stack.pop(0)
+        if at in seen:
+            continue
+        seen.add(at)
+        found = store.connection.execute(
+            "SELECT live, expires FROM record WHERE record = ?", (at,)
+        ).fetchone()
+        if found and found[0] and (found[1] is None or found[1] > now_us) and at != record:
+            return RecordId(at)
+        stack += store.folder.tables.targets(at, "next")
+    return None
+
+
+# -- checking what comes in ----------------------------------------------------------------------
+
+
+def check_note(note: Note) -> Note:
+    """The note with its text, tags and names made storable; raises ``UsageError``."""
+    text = _clean(note.text)
+    if not text.strip():
+        raise UsageError("there is no text to remember")
+    if len(text.encode()) > TEXT_BYTES_MAX:
+        raise UsageError(f"a text has at most {TEXT_BYTES_MAX} bytes; split it")
+    _one_of("kind", note.kind, WRITABLE_KINDS)
+    _one_of("layer", note.layer, LAYERS)
+    _one_of("category", note.category, CATEGORIES)
+    _one_of("provenance", note.provenance, PROVENANCES)
+    if not 0.0 <= note.weight <= 1e9:
+        raise UsageError("a weight is a number from 0 to 1e9")
+    if len(note.derived_from) > SOURCES_PER_RECORD_MAX:
+        raise UsageError(f"a record has at most {SOURCES_PER_RECORD_MAX} sources")
+    if (
+        note.valid_from is not None
+        and note.valid_to is not None
+        and (note.valid_to <= note.valid_from)
+    ):
+        raise UsageError("valid-to is not after valid-from")
+    return Note(
+        text=text,
+        kind=note.kind,
+        layer=note.layer,
+        tags=check_tags(note.tags),
+        category=note.category,
+        provenance=note.provenance,
+        source=_short("source", note.source, SOURCE_BYTES_MAX),
+        speaker=_short("speaker", note.speaker, NAME_BYTES_MAX),
+        session=_short("session", note.session, SOURCE_BYTES_MAX),
+        title=_short("title", note.title, SOURCE_BYTES_MAX),
+        valid_from=note.valid_from,
+        valid_to=note.valid_to,
+        expires=note.expires,
+        weight=float(note.weight),
+        derived_from=tuple(dict.fromkeys(note.derived_from)),
+        imported=note.imported,
+        extra=note.extra,
+    )
+
+
+def check_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+    """Distinct tags in NFC without white space at the ends; raises ``UsageError``."""
+    out: dict[str, None] = {}
+    for tag in tags:
+        clean = unicodedata.normalize("NFC", _clean(tag)).strip()
+        if not clean or any(c < " " or c == "\x7f" for c in clean):
+            raise UsageError("a tag is a word without control characters")
+        if len(clean.encode()) > TAG_BYTES_MAX:
+            raise UsageError(f"a tag has at most {TAG_BYTES_MAX} bytes")
+        out[clean] = None
+    if len(out) > TAGS_PER_RECORD_MAX:
+        raise UsageError(f"a record has at most {TAGS_PER_RECORD_MAX} tags")
+    return tuple(out)
+
+
+def check_reason(reason: str) -> str:
+    """A reason as it is stored; raises ``UsageError`` for an empty or overlong one."""
+    clean = " ".join(_clean(reason).split())
+    if not clean:
+        raise UsageError("a reason is required", hint="--reason TEXT")
+    if len(clean.encode()) > REASON_BYTES_MAX:
+        raise UsageError(f"a reason has at most {REASON_BYTES_MAX} bytes")
+    return clean
+
+
+def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise UsageError(f"no {name} {value[:32]!r}", hint="one of " + ", ".join(allowed))
+
+
+def _short(name: str, value: str | None, bytes_max: int) -> str | None:
+    if value is None:
+        return None
+    clean = _clean(value)
+    if len(clean.encode()) > bytes_max:
+        raise UsageError(f"a {name} has at most {bytes_max} bytes")
+    return clean
+
+
+def _clean(text: str) -> str:
+    """Lone surrogates become U+FFFD, so that every text can be stored, signed and sent."""
+    return (
+        text
+        if text.isascii()
+        else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )

@@ -1,0 +1,92 @@
+"""The parameters of a call: taken one by one, of exact types; what is left over is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from keys.errors import UsageError
+from node.times import parse_time
+
+_MISSING: Final = object()
+
+
+class Params:
+    """Reads the parameters of one call. ``done`` refuses the ones nobody asked for."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self._given = {k: v for k, v in given.items() if v is not None}
+
+    def _take(self, name: str) -> object:
+        return self._given.pop(name, _MISSING)
+
+    def text(self, name: str) -> str:
+        """A required text."""
+        value = self.optional_text(name)
+        if value is None:
+            raise UsageError(f"{name} is missing")
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        """A text, or None."""
+        value = self._take(name)
+        if value is _MISSING:
+            return None
+        if not isinstance(value, str):
+            raise UsageError(f"{name} must be text")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """A truth value; absent is false."""
+        value = self._take(name)
+        if value is _MISSING:
+            return False
+        if not isinstance(value, bool):
+            raise UsageError(f"{name} must be true or false")
+        return value
+
+    def number(self, name: str, default: int) -> int:
+        """A whole number."""
+        value = self._take(name)
+        if value is _MISSING:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise UsageError(f"{name} must be a whole number")
+        return value
+
+    def real(self, name: str, default: float) -> float:
+        """A number."""
+        value = self._take(name)
+        if value is _MISSING:
+            return default
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+            raise UsageError(f"{name} must be a number")
+        return float(value)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of texts; absent is empty."""
+        value = self._take(name)
+        if value is _MISSING:
+            return ()
+        if not isinstance(value, list) or any(not isinstance(v, str) for v in value):
+            raise UsageError(f"{name} must be a list of texts")
+        return tuple(value)
+
+    def rows(self, name: str, most: int) -> list[dict[str, Any]]:
+        """A list of at most ``most`` objects."""
+        value = self._take(name)
+        if not isinstance(value, list) or any(not isinstance(v, dict) for v in value):
+            raise UsageError(f"{name} must be a list of objects")
+        if len(value) > most:
+            raise UsageError(f"{name} has at most {most} rows")
+        return value
+
+    def time(self, name: str) -> int | None:
+        """A time as microseconds UTC, or None."""
+        value = self.optional_text(name)
+        return None if value is None else parse_time(value)
+
+    def done(self) -> None:
+        """Raise ``UsageError`` for parameters that the verb does not know."""
+        if self._given:
+            raise UsageError(f"unknown parameter {min(self._given)!r}")

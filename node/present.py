@@ -1,0 +1,97 @@
+"""How results look: ids as text, times as ISO 8601 UTC, record time also in microseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crdt.entry import Via
+from keys.ids import DeviceId, EntryHash, RecordId
+from memory.query import Seen, Version
+from node.times import iso, iso_ms
+
+
+def record_of(seen: Seen, now_us: int) -> dict[str, Any]:
+    """A record as ``search``, ``list`` and ``show`` print it."""
+    out: dict[str, Any] = {
+        "record": str(seen.record),
+        "kind": seen.kind,
+        "text": seen.text,
+        "state": seen.state_at(now_us),
+        "category": seen.category,
+        "layer": seen.layer,
+        "tags": list(seen.tags),
+        "weight": seen.weight,
+        "provenance": seen.provenance,
+        "source": seen.source,
+        "valid_from": iso(seen.valid_from),
+        "valid_to": iso(seen.valid_to),
+        "recorded_at": iso_ms(seen.changed_ms),
+        "recorded_at_us": seen.changed_ms * 1000,
+    }
+    if seen.state == "erased":
+        return {k: out[k] for k in ("record", "state", "recorded_at", "recorded_at_us")}
+    optional = {
+        "speaker": seen.speaker, "session": seen.session, "title": seen.title,
+        "expires": iso(seen.expires),
+        "duplicate_of": str(RecordId(seen.duplicate)) if seen.duplicate else None,
+    }
+    out |= {k: v for k, v in optional.items() if v is not None}
+    successors = successors_of(seen)
+    if successors:
+        out["successors"] = successors
+        out["conflict"] = len(successors) > 1
+    return out
+
+
+def successors_of(seen: Seen) -> list[str]:
+    """The records that replace this one: more than one is a conflict that is shown."""
+    facts = seen.detail.get("facts", ())
+    return sorted({
+        str(RecordId(bytes.fromhex(key[5:]))) for _, key, _ in facts if key.startswith("next.")
+    })
+
+
+def detail_of(seen: Seen, now_us: int) -> dict[str, Any]:
+    """Everything about one record."""
+    out = record_of(seen, now_us) | {
+        "device": str(DeviceId(seen.device)),
+        "created_at": iso_ms(seen.created_ms),
+    }
+    if seen.state == "erased":
+        return out | {"tombstones": [str(EntryHash(h)) for h in seen.detail["tombstones"]]}
+    return out | {
+        "via": via_name(seen.via),
+        "heads": [str(EntryHash(h)) for h in seen.detail["heads"]],
+        "derived_from": [str(RecordId(s)) for s in seen.detail["sources"]],
+        "facts": [
+            {"entry": str(EntryHash(entry)), "fact": _fact(key, value), "key": key}
+            for entry, key, value in seen.detail["facts"]
+        ],
+    }
+
+
+def _fact(key: str, value: str) -> str:
+    return f"superseded {value}" if key.startswith("next.") else value
+
+
+def version_of(version: Version, number: int) -> dict[str, Any]:
+    """A version as ``history`` prints it; ``number`` counts over the whole chain."""
+    return {
+        "version": number,
+        "record": str(version.record),
+        "text": version.text,
+        "state": version.state,
+        "by": DeviceId(version.device).short(),
+        "via": via_name(version.via),
+        "device": str(DeviceId(version.device)),
+        "reason": version.reason,
+        "recorded_at": iso_ms(version.time_ms),
+        "recorded_at_us": version.time_ms * 1000,
+        "entry": str(EntryHash(version.entry)),
+        **version.content,
+    }
+
+
+def via_name(via: int) -> str:
+    """The principal kind's word."""
+    return Via(via).name.lower() if via in Via.__members__.values() else "unknown"

@@ -1,0 +1,307 @@
+"""Verbs of authority: found an agent, grant, revoke, lift. Each is a statement by the owner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crdt.fingerprint import FingerprintKey
+from keys.errors import AmbiguousError, NotFoundError, RefusedError, UsageError
+from keys.ids import DeviceId, EntryHash, OwnerId, StatementId
+from keys.limits import CUTS_MAX, KEY_BYTES, NAME_BYTES_MAX
+from keys.signing import random_bytes, seal
+from keys.statements import NONCE_BYTES, RIGHTS, agent_of
+from memory.audit import count_records
+from memory.cutting import cuts_of, tombstones_past
+from memory.lifting import lift_targets, note_lift
+from memory.store import AgentStore
+from memory.writing import check_reason
+from node.agents import AgentHandle
+from node.core import NodeCore
+from node.params import Params
+from node.times import iso_ms
+from node.verbs.writing import record_in
+
+Result = dict[str, Any]
+
+
+async def create(core: NodeCore, params: Params) -> Result:
+    """Found an agent: a new id, whatever agents had its name before (S-H7)."""
+    name, passphrase = check_name(params.text("name")), params.optional_text("passphrase") or ""
+    params.done()
+    if any(h.name == name for h in await core.agents.open_all()):
+        raise RefusedError(f"there is an agent called {name!r} already", hint="choose another name")
+    key = await core.ownership.unlock(passphrase)
+    certificates = await core.ownership.certify_own(key)
+    values = FingerprintKey(random_bytes(KEY_BYTES))
+    found = core.ownership.statement(
+        key, "found",
+        {"owner": key.public, "name": name, "nonce": random_bytes(NONCE_BYTES),
+         "recovery": await core.ownership.recovery(), "key": values.commitment},
+        agent=b"", after=[],
+    )
+    handle = await core.agents.create(agent_of(found), [found, *certificates], [values])
+    await core.db.run(
+        lambda db: db.set_agent(handle.agent, accepted=True, now_us=core.clock.now_us())
+    )
+    return {"agent": str(handle.agent), "name": name}
+
+
+async def list_agents(core: NodeCore, params: Params) -> Result:
+    """The agents here, and those offered by peers that nobody accepted yet."""
+    params.done()
+    out = [await _agent_row(core, handle) for handle in await core.agents.open_all()]
+    for known in await core.db.run(lambda db: db.agents()):
+        if core.agents.get(known.agent) is None and known.left_us is None:
+            out.append({"agent": str(known.agent), "name": known.name, "accepted": False})
+    return {"agents": out}
+
+
+async def show_agent(core: NodeCore, params: Params) -> Result:
+    """One agent."""
+    handle = await core.agents.resolve(params.text("agent"))
+    params.done()
+    permissions_of = await handle.read(_permissions)
+    return await _agent_row(core, handle) | {"permissions": permissions_of}
+
+
+async def _agent_row(core: NodeCore, handle: AgentHandle) -> Result:
+    def read(store: AgentStore) -> Result:
+        authority = store.authority
+        device = core.device
+        return {
+            "agent": str(store.agent),
+            "name": handle.name,
+            "accepted": True,
+            "owner": str(OwnerId(authority.founder)) if authority.founder else None,
+            "rights": [r for r in RIGHTS if authority.holds_device(device, r).held],
+            "records": count_records(store),
+            "digest": store.digest_text(),
+        }
+
+    return await handle.read(read)
+
+
+async def grant(core: NodeCore, params: Params) -> Result:
+    """Give a device or an owner rights."""
+    handle = await core.agents.resolve(params.text("agent"))
+    rights = _rights(params.texts("rights"))
+    wanted, passphrase = params.text("subject"), params.optional_text("passphrase") or ""
+    params.done()
+    kind, subject, recovery = await subject_of(core, handle, wanted)
+    key = await core.ownership.unlock(passphrase)
+    secrets = [k.secret for k in core.agents.load_keys(handle.agent)]
+    sealed = [[subject, seal(subject, s)] for s in secrets][:16] if kind == "device" else []
+    if kind == "owner":
+        certificates = await core.ownership.certificates(OwnerId(subject))
+        await handle.write(lambda store, _a, now: store.add_statements(certificates, now))
+    made = await core.ownership.act(
+        handle, key, "grant",
+        {"subject_kind": kind, "subject": subject, "rights": rights, "recovery": recovery,
+         "sealed": sealed, "until_ms": 0},
+    )
+    return {"statement": str(made.id), "subject": _subject_text(kind, subject), "rights": rights}
+
+
+async def revoke(core: NodeCore, params: Params) -> Result:
+    """Take all rights from a device or an owner; its entries so far stay, later ones do not."""
+    handle = await core.agents.resolve(params.text("agent"))
+    wanted, passphrase = params.text("subject"), params.optional_text("passphrase") or ""
+    since_us = params.time("since")
+    params.done()
+    kind, subject, _ = await subject_of(core, handle, wanted)
+    founder = await handle.read(lambda store: store.authority.founder)
+    if subject == founder:
+        raise RefusedError("the founding owner cannot be removed from an agent")
+    key = await core.ownership.unlock(passphrase)
+    values = FingerprintKey(random_bytes(KEY_BYTES))
+    core.agents.save_keys(handle.agent, [values])
+    await handle.door.run(lambda: handle.store.keys.append(values))
+
+    def cuts(store: AgentStore) -> tuple[list[list[object]], list[bytes]]:
+        devices = [subject] if kind == "device" else store.authority.certified(subject)
+        return cuts_of(store, devices, since_us), tombstones_past(store, devices, since_us)
+
+    rows, keep = await handle.read(cuts)
+    made = await core.ownership.act(
+        handle, key, "revoke",
+        {"subject_kind": kind, "subject": subject, "rights": ["read"], "cuts": rows[:CUTS_MAX],
+         "keep": keep[:CUTS_MAX], "keeps": [], "replaces": [], "key": values.commitment},
+    )
+    return {"statement": str(made.id), "subject": _subject_text(kind, subject),
+            "kept_tombstones": [str(EntryHash(h)) for h in keep]}
+
+
+async def revoke_device(core: NodeCore, params: Params) -> Result:
+    """A lost device: end its certificate, with a cut for every agent of the owner held here."""
+    wanted, passphrase = params.text("device"), params.optional_text("passphrase") or ""
+    since_us = params.time("since")
+    params.done()
+    owner = await core.ownership.owner()
+    device = await device_of(core, wanted)
+    if device == core.device:
+        raise RefusedError("this is the device you are using", hint="do it from another device")
+    key = await core.ownership.unlock(passphrase)
+    rows: list[list[object]] = []
+    mine = [h for h in await core.agents.open_all() if h.store.authority.founder == owner]
+    for handle in mine:
+        found = await handle.read(lambda store: cuts_of(store, [device], since_us))
+        rows += [[handle.agent, inc, seq, entry] for _, inc, seq, entry in found]
+    held = await core.ownership.certificates(owner)
+    covered = {before for s in held for before in s.after}
+    made = core.ownership.statement(
+        key, "decertify", {"owner": owner, "device": device, "cuts": rows[:CUTS_MAX]},
+        agent=b"", after=[bytes(s.id) for s in held if s.id not in covered],
+    )
+    await core.db.run(lambda db: db.owner_statements.add([made]))
+    for handle in await core.agents.open_all():
+        await handle.write(lambda store, _a, now_us: store.add_statements([*held, made], now_us))
+    return {"statement": str(made.id), "device": str(device),
+            "agents": [str(h.agent) for h in mine],
+            "note": "agents of this owner that are not on this device are cut at their start"}
+
+
+async def permissions(core: NodeCore, params: Params) -> Result:
+    """Who may do what with an agent."""
+    handle = await core.agents.resolve(params.text("agent"))
+    params.done()
+    rows = await handle.read(_permissions)
+    peers = {p.device: p for p in await core.db.run(lambda db: db.peers.all())}
+    for row in rows:
+        peer = peers.get(DeviceId.parse(row["subject"])) if row["kind"] == "device" else None
+        if peer is not None:
+            row["name"] = peer.shown_name
+    return {"permissions": rows}
+
+
+def _permissions(store: AgentStore) -> list[Result]:
+    authority = store.authority
+    if authority.founding is None:
+        return []
+    rows = [_row("owner", authority.founder, list(RIGHTS), authority.founding.id, None,
+                 authority.times[authority.founding.id], None)]
+    subjects = {(s.body["subject_kind"], s.body["subject"]): s for s in authority.valid("grant")}
+    removed = {(s.body["subject_kind"], s.body["subject"]): s for s in authority.valid("revoke")}
+    for kind, subject in sorted(subjects.keys() | removed.keys()):
+        holds = authority.holds_owner if kind == "owner" else (
+            lambda who, right: authority.holds_device(who, right).held
+        )
+        rights = [r for r in RIGHTS if holds(subject, r)]
+        given, taken = subjects.get((kind, subject)), removed.get((kind, subject))
+        since = authority.times[given.id] if given else authority.times[taken.id]  # type: ignore[union-attr]
+        rows.append(_row(kind, subject, rights, given and given.id, None, since,
+                         authority.times[taken.id] if taken and not rights else None))
+    names = {s.body["device"]: s.body["name"] for s in authority.valid("certify")}
+    listed = {row["subject"] for row in rows}
+    for certified in authority.valid("certify"):
+        device = DeviceId(certified.body["device"])
+        rights = [r for r in RIGHTS if authority.holds_device(device, r).held]
+        if str(device) not in listed:
+            listed.add(str(device))
+            rows.append(_row("device", device, rights, certified.id, names[device],
+                             authority.times[certified.id], None if rights else 0))
+    return rows
+
+
+def _row(  # noqa: PLR0913 - the columns of a table
+    kind: str, subject: bytes, rights: list[str], statement: StatementId | None, name: str | None,
+    since_ms: int, revoked_ms: int | None,
+) -> Result:
+    return {
+        "subject": _subject_text(kind, subject), "kind": kind, "name": name, "rights": rights,
+        "since": iso_ms(since_ms), "statement": str(statement) if statement else None,
+        "revoked": iso_ms(revoked_ms) if revoked_ms else (revoked_ms == 0 or None),
+    }
+
+
+async def lift(core: NodeCore, params: Params) -> Result:
+    """Let a value return: ends the facts or tombstones that refuse it (R11, R27)."""
+    handle = await core.agents.resolve(params.text("agent"))
+    wanted, passphrase = params.text("record"), params.optional_text("passphrase") or ""
+    reason = check_reason(params.text("reason"))
+    params.done()
+    return await lift_record(core, handle, wanted, passphrase, reason)
+
+
+async def lift_record(
+    core: NodeCore, handle: AgentHandle, wanted: str, passphrase: str, reason: str
+) -> Result:
+    """Sign the lifts that a record needs, and keep the reason on the record."""
+    targets = await handle.read(lambda store: lift_targets(store, record_in(store, wanted)))
+    if not targets:
+        raise UsageError("nothing withholds this record", hint="roost show AGENT RECORD")
+    key = await core.ownership.unlock(passphrase)
+    for target in targets:
+        await core.ownership.act(handle, key, "lift", {
+            "record": target.record, "facts": [[e, k] for e, k in target.facts],
+            "tombstones": list(target.tombstones),
+        })
+    record, state = await handle.write(
+        lambda store, author, now_us: note_lift(
+            store, author, record_in(store, wanted), reason, now_us
+        )
+    )
+    return {"record": str(record), "state": state,
+            "lifted": sum(len(t.facts) + len(t.tombstones) for t in targets)}
+
+
+# -- subjects and names ----------------------------------------------------------------------------
+
+
+async def device_of(core: NodeCore, text: str) -> DeviceId:
+    """The device that a name, an id or a prefix of one names."""
+    peers = await core.db.run(lambda db: db.peers.find(text))
+    if len(peers) > 1:
+        raise AmbiguousError(
+            "more than one device fits", candidates=[f"{p.shown_name} {p.device}" for p in peers]
+        )
+    if peers:
+        return peers[0].device
+    try:
+        return DeviceId.parse(text)
+    except UsageError as exc:
+        raise NotFoundError(f"no device {text[:64]!r} is known here", hint="roost peers") from exc
+
+
+async def subject_of(
+    core: NodeCore, handle: AgentHandle, text: str
+) -> tuple[str, bytes, bytes]:
+    """(kind, key, recovery hash) of a grant's or revocation's subject."""
+    peers = await core.db.run(lambda db: db.peers.all())
+    for peer in peers:
+        if peer.owner is not None and text == str(peer.owner):
+            return "owner", bytes(peer.owner), peer.recovery
+    owners = await handle.read(
+        lambda store: [s.body["subject"] for s in store.authority.valid("grant")
+                       if s.body["subject_kind"] == "owner"]
+    )
+    for owner in owners:
+        if text == str(OwnerId(owner)):
+            return "owner", owner, b""
+    if text == str(await core.ownership.owner()):
+        return "owner", bytes(await core.ownership.owner()), b""
+    return "device", bytes(await device_of(core, text)), b""
+
+
+def _subject_text(kind: str, subject: bytes) -> str:
+    return str(OwnerId(subject)) if kind == "owner" else str(DeviceId(subject))
+
+
+def _rights(words: tuple[str, ...]) -> list[str]:
+    given = [w.strip() for word in words for w in word.split(",") if w.strip()]
+    unknown = [w for w in given if w not in RIGHTS]
+    if unknown or not given:
+        raise UsageError(
+            f"no right {unknown[0][:32]!r}" if unknown else "no rights are named",
+            hint="one or more of " + ", ".join(RIGHTS),
+        )
+    return sorted(set(given))
+
+
+def check_name(name: str) -> str:
+    """A name for an agent: text of one line; raises ``UsageError``."""
+    clean = name.strip()
+    if not clean or not clean.isprintable() or clean == "-":
+        raise UsageError("a name is a line of printable text")
+    if len(clean.encode("utf-8", "replace")) > NAME_BYTES_MAX:
+        raise UsageError(f"a name has at most {NAME_BYTES_MAX} bytes")
+    return clean

@@ -1,0 +1,98 @@
+"""Forget: erasing a memory everywhere, and what an erasure reaches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crdt.entry import Via
+from keys.errors import UsageError
+from keys.ids import RecordId
+from memory.authoring import Author
+from memory.forgetting import Reach, check_erasable, forget, is_clean, reach_of
+from memory.query import Filters, list_records
+from memory.store import AgentStore
+from memory.writing import check_reason
+from node.core import NodeCore
+from node.params import Params
+from node.verbs.writing import person_scope, record_in
+
+Result = dict[str, Any]
+WHERE_MAX = 1000
+
+
+async def forget_verb(core: NodeCore, params: Params) -> Result:
+    """Erase memories, what was derived from them, and on request the sources with the words."""
+    handle = await core.agents.resolve(params.text("agent"))
+    wanted, where = params.optional_text("record"), params.optional_text("where")
+    with_sources, dry_run = params.flag("with_sources"), params.flag("dry_run")
+    reason = check_reason(params.text("reason"))
+    params.done()
+    if (wanted is None) == (where is None):
+        raise UsageError("name either a record or --where")
+
+    def act(store: AgentStore, author: Author, now_us: int) -> Result:
+        records = (
+            [record_in(store, wanted)] if wanted is not None
+            else _matching(store, where or "", now_us)
+        )
+        for record in records:
+            check_erasable(store, record, now_us)
+        reach = reach_of(store, records)
+        left: list[RecordId] = []
+        if not dry_run and reach.named:
+            left = forget(
+                store, author, reach, with_sources=with_sources, reason=reason, via=Via.LOCAL,
+                now_us=now_us,
+            )
+        return _result(reach, left, dry_run=dry_run, with_sources=with_sources)
+
+    return await handle.write(act)
+
+
+def _result(
+    reach: Reach, left: list[RecordId], *, dry_run: bool, with_sources: bool
+) -> Result:
+    erased = [*reach.named, *reach.derived, *(reach.sources if with_sources else ())]
+    return {
+        "erased": [] if dry_run else [str(r) for r in erased if r not in left],
+        "would_erase": [str(r) for r in erased] if dry_run else [],
+        "derived": [str(r) for r in reach.derived],
+        "sources": [str(r) for r in reach.sources],
+        "left": [str(r) for r in left],
+    }
+
+
+def _matching(store: AgentStore, where: str, now_us: int) -> list[RecordId]:
+    key, _, value = where.partition("=")
+    if key not in ("tag", "source", "session") or not value:
+        raise UsageError("--where takes tag=T, source=S or session=ID")
+    filters = Filters(
+        tags=(value,) if key == "tag" else (),
+        source=value if key == "source" else None,
+        session=value if key == "session" else None,
+    )
+    out: list[RecordId] = []
+    cursor: str | None = None
+    while True:
+        page = list_records(
+            store, person_scope(store), filters, limit=WHERE_MAX, cursor=cursor, now_us=now_us
+        )
+        out += [s.record for s in page.records if s.state != "erased"]
+        cursor = page.next
+        if cursor is None:
+            return out
+
+
+async def forget_status(core: NodeCore, params: Params) -> Result:
+    """Whether a record is erased here, and which peers are known to have done it."""
+    handle = await core.agents.resolve(params.text("agent"))
+    wanted = params.text("record")
+    params.done()
+
+    def read(store: AgentStore) -> Result:
+        record = record_in(store, wanted)
+        erased = store.folder.tables.is_erased(record)
+        cleaned = is_clean(store, record)
+        return {"record": str(record), "erased": erased and cleaned, "receipts": []}
+
+    return await handle.read(read)

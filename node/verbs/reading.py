@@ -1,0 +1,139 @@
+"""Verbs that read memories. Every one goes through the query layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memory.audit import set_aside
+from memory.query import (
+    Filters,
+    explain,
+    get,
+    history,
+    list_records,
+    resolve,
+    search,
+)
+from memory.scope import Scope
+from memory.store import AgentStore
+from node.core import NodeCore
+from node.params import Params
+from node.present import detail_of, record_of, version_of
+from node.verbs.writing import person_scope
+
+Result = dict[str, Any]
+SEARCH_LIMIT = 10
+LIST_LIMIT = 50
+
+
+def filters_of(params: Params) -> Filters:
+    """The filters that ``search`` and ``list`` share."""
+    return Filters(
+        kinds=params.texts("kinds"),
+        tags=params.texts("tags"),
+        states=params.texts("states"),
+        layer=params.optional_text("layer"),
+        source=params.optional_text("source"),
+        session=params.optional_text("session"),
+        since_us=params.time("since"),
+        until_us=params.time("until"),
+        at_us=params.time("at"),
+        as_of_us=params.time("as_of"),
+    )
+
+
+async def search_verb(core: NodeCore, params: Params) -> Result:
+    """Find live memories by their words."""
+    handle = await core.agents.resolve(params.text("agent"))
+    query, limit = params.text("query"), params.number("limit", SEARCH_LIMIT)
+    why = params.flag("explain")
+    filters = filters_of(params)
+    params.done()
+    now_us = core.clock.now_us()
+
+    def read(store: AgentStore) -> Result:
+        scope = Scope(store.agent, every_state=False)
+        found = search(store, scope, query, filters, limit=limit, now_us=now_us)
+        results = [record_of(s, now_us) | {"score": round(s.score, 6)} for s in found]
+        if not why:
+            return {"results": results}
+        for result in results:
+            result["why"] = f"holds words of the query; BM25 {result['score']}"
+        held = explain(store, scope, query, filters, limit=limit, now_us=now_us)
+        withheld = [{"record": str(r), "reason": reason} for r, reason in held]
+        return {"results": results, "withheld": withheld}
+
+    return await handle.read(read)
+
+
+async def list_verb(core: NodeCore, params: Params) -> Result:
+    """List memories in every state, newest first."""
+    handle = await core.agents.resolve(params.text("agent"))
+    limit, cursor = params.number("limit", LIST_LIMIT), params.optional_text("cursor")
+    filters = filters_of(params)
+    params.done()
+    now_us = core.clock.now_us()
+
+    def read(store: AgentStore) -> Result:
+        page = list_records(
+            store, person_scope(store), filters, limit=limit, cursor=cursor, now_us=now_us
+        )
+        return {
+            "records": [record_of(s, now_us) for s in page.records],
+            "total": page.total,
+            "next": page.next,
+        }
+
+    return await handle.read(read)
+
+
+async def show(core: NodeCore, params: Params) -> Result:
+    """Everything about one memory."""
+    handle = await core.agents.resolve(params.text("agent"))
+    wanted = params.text("record")
+    params.done()
+    now_us = core.clock.now_us()
+
+    def read(store: AgentStore) -> Result:
+        record = resolve(store, person_scope(store), wanted)
+        return detail_of(get(store, person_scope(store), record, now_us=now_us), now_us)
+
+    return await handle.read(read)
+
+
+async def history_verb(core: NodeCore, params: Params) -> Result:
+    """Every version of a memory and of what it replaced or was replaced by."""
+    handle = await core.agents.resolve(params.text("agent"))
+    wanted = params.text("record")
+    params.done()
+
+    def read(store: AgentStore) -> Result:
+        record = resolve(store, person_scope(store), wanted)
+        versions = history(store, person_scope(store), record)
+        return {"versions": [version_of(v, i) for i, v in enumerate(versions, 1)]}
+
+    return await handle.read(read)
+
+
+async def conflicts(core: NodeCore, params: Params) -> Result:
+    """Memories that were replaced by more than one at once, and values held twice."""
+    handle = await core.agents.resolve(params.text("agent"))
+    params.done()
+    now_us = core.clock.now_us()
+
+    def read(store: AgentStore) -> Result:
+        page = list_records(
+            store, person_scope(store), Filters(states=("superseded",)), limit=1000, cursor=None,
+            now_us=now_us,
+        )
+        shown = [record_of(s, now_us) for s in page.records]
+        return {"conflicts": [r for r in shown if r.get("conflict")]}
+
+    return await handle.read(read)
+
+
+async def quarantine(core: NodeCore, params: Params) -> Result:
+    """Changes that are held but do not count, each with its reason."""
+    handle = await core.agents.resolve(params.text("agent"))
+    params.done()
+    return {"quarantine": await handle.read(set_aside)}

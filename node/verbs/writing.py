@@ -1,0 +1,193 @@
+"""Verbs that change memories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crdt.entry import Via
+from crdt.payload import Op, put
+from keys.errors import RoostError, UsageError
+from keys.ids import RecordId
+from keys.limits import BATCH_RECORDS_MAX
+from memory.authoring import Author
+from memory.query import Seen, get, resolve
+from memory.rows import LAYERS
+from memory.scope import Scope
+from memory.store import AgentStore
+from memory.writing import (
+    Note,
+    change,
+    mark,
+    remember,
+    remember_batch,
+    revise,
+    tag_ops,
+    untag_ops,
+)
+from node.agents import AgentHandle
+from node.core import NodeCore
+from node.params import Params
+from node.present import record_of
+
+Result = dict[str, Any]
+
+
+def person_scope(store: AgentStore) -> Scope:
+    """What this machine's person sees of an agent: every state."""
+    return Scope(store.agent, every_state=True)
+
+
+def note_of(params: Params, store: AgentStore) -> Note:
+    """A note from the parameters of ``remember``."""
+    sources = tuple(resolve(store, person_scope(store), t) for t in params.texts("derived_from"))
+    return Note(
+        text=params.text("text"),
+        layer=params.optional_text("layer") or "day",
+        tags=params.texts("tags"),
+        category=params.optional_text("category") or "fact",
+        provenance=params.optional_text("provenance") or "user",
+        source=params.optional_text("source"),
+        valid_from=params.time("valid_from"),
+        valid_to=params.time("valid_to"),
+        expires=params.time("expires"),
+        weight=params.real("weight", 1.0),
+        derived_from=sources,
+    )
+
+
+async def remember_verb(core: NodeCore, params: Params) -> Result:
+    """Write one memory, or reinforce the live one that says the same."""
+    handle = await core.agents.resolve(params.text("agent"))
+
+    def act(store: AgentStore, author: Author, now_us: int) -> Result:
+        note = note_of(params, store)
+        params.done()
+        written = remember(store, author, note, Via.LOCAL, now_us)
+        seen = get(store, person_scope(store), written.record, now_us=now_us)
+        return {
+            "record": str(written.record),
+            "state": seen.state_at(now_us),
+            "created": written.created,
+        }
+
+    return await handle.write(act)
+
+
+async def remember_many(core: NodeCore, params: Params) -> Result:
+    """Write up to 500 memories in one commit; what is refused is reported by line."""
+    handle = await core.agents.resolve(params.text("agent"))
+    rows = params.rows("rows", BATCH_RECORDS_MAX)
+    params.done()
+
+    def act(store: AgentStore, author: Author, now_us: int) -> Result:
+        notes: list[Note] = []
+        lines: list[int] = []
+        refused: list[Result] = []
+        for place, row in enumerate(rows, 1):
+            taken = Params(row)
+            line = taken.number("line", place)
+            try:
+                note = note_of(taken, store)
+                taken.done()
+            except RoostError as exc:
+                refused.append({"line": line, "code": exc.code, "message": exc.message})
+            else:
+                notes.append(note)
+                lines.append(line)
+        done = remember_batch(store, author, notes, Via.LOCAL, now_us)
+        refused += [
+            {"line": lines[i], "code": exc.code, "message": exc.message}
+            for i, exc in done.refused
+        ]
+        created = sum(w.created for w in done.written)
+        return {
+            "written": created,
+            "reinforced": len(done.written) - created,
+            "refused": sorted(refused, key=lambda r: int(r["line"])),
+        }
+
+    return await handle.write(act)
+
+
+async def revise_verb(core: NodeCore, params: Params) -> Result:
+    """Replace a memory's text; the old one is superseded."""
+    handle, wanted = await _target(core, params)
+    text, reason = params.text("text"), params.text("reason")
+    params.done()
+
+    def act(store: AgentStore, author: Author, now_us: int) -> Result:
+        record = resolve(store, person_scope(store), wanted)
+        written = revise(store, author, record, text, reason, via=Via.LOCAL, now_us=now_us)
+        return {"record": str(written.record), "supersedes": str(record)}
+
+    return await handle.write(act)
+
+
+async def retire(core: NodeCore, params: Params) -> Result:
+    """Withhold a memory."""
+    return await _mark(core, params, "deprecated", params.text("reason"))
+
+
+async def keep(core: NodeCore, params: Params) -> Result:
+    """Mark a memory as reviewed and current."""
+    return await _mark(core, params, "current", params.optional_text("reason") or "")
+
+
+async def _mark(core: NodeCore, params: Params, word: str, reason: str) -> Result:
+    handle, wanted = await _target(core, params)
+    params.done()
+
+    def act(store: AgentStore, author: Author, now_us: int) -> Result:
+        record = resolve(store, person_scope(store), wanted)
+        state = mark(store, author, record, word, reason, via=Via.LOCAL, now_us=now_us)
+        return {"record": str(record), "state": state}
+
+    return await handle.write(act)
+
+
+async def tag(core: NodeCore, params: Params) -> Result:
+    """Add tags."""
+    tags = params.texts("tags")
+    return await _change(core, params, lambda seen: tag_ops(tags, seen.tags))
+
+
+async def untag(core: NodeCore, params: Params) -> Result:
+    """Take tags off."""
+    tags = params.texts("tags")
+    return await _change(core, params, lambda seen: untag_ops(tags, seen.tags))
+
+
+async def move(core: NodeCore, params: Params) -> Result:
+    """Move a memory to another layer."""
+    layer = params.text("layer")
+    if layer not in LAYERS:
+        raise UsageError(f"no layer {layer[:32]!r}", hint="one of " + ", ".join(LAYERS))
+    return await _change(core, params, lambda _seen: [put("field.layer", layer)])
+
+
+async def _change(core: NodeCore, params: Params, ops_of: Any) -> Result:  # noqa: ANN401
+    handle, wanted = await _target(core, params)
+    params.done()
+
+    def act(store: AgentStore, author: Author, now_us: int) -> Result:
+        record = resolve(store, person_scope(store), wanted)
+        seen = get(store, person_scope(store), record, now_us=now_us)
+        ops: list[Op] = ops_of(seen)
+        change(store, author, record, ops, via=Via.LOCAL, now_us=now_us)
+        return record_of(get(store, person_scope(store), record, now_us=now_us), now_us)
+
+    return await handle.write(act)
+
+
+async def _target(core: NodeCore, params: Params) -> tuple[AgentHandle, str]:
+    return await core.agents.resolve(params.text("agent")), params.text("record")
+
+
+def record_in(store: AgentStore, text: str) -> RecordId:
+    """The record a person names by id or prefix."""
+    return resolve(store, person_scope(store), text)
+
+
+def seen_in(store: AgentStore, record: RecordId, now_us: int) -> Seen:
+    """A record as this machine's person sees it."""
+    return get(store, person_scope(store), record, now_us=now_us)
