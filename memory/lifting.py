@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crdt.entry import Via
+from crdt.fingerprint import fingerprints
 from crdt.payload import put
 from keys.ids import RecordId
 from keys.signing import random_bytes
@@ -28,9 +29,17 @@ def lift_targets(store: AgentStore, record: RecordId) -> list[LiftTarget]:
     """What refuses the value of ``record``: its own facts, those of records of the same value,
     and tombstones that list it.
     """
-    refusers = {bytes(record)}
+    return _targets(store, {bytes(record)}, store.folder.tables.macs(record))
+
+
+def lift_targets_of(store: AgentStore, text: str) -> list[LiftTarget]:
+    """What refuses a text."""
+    return _targets(store, set(), [p.mac for p in fingerprints(store.keys, text)])
+
+
+def _targets(store: AgentStore, refusers: set[bytes], macs: list[bytes]) -> list[LiftTarget]:
     tombstones: set[tuple[bytes, bytes]] = set()
-    for mac in store.folder.tables.macs(record):
+    for mac in macs:
         refusers.update(r[0] for r in store.connection.execute(
             "SELECT record FROM print JOIN record USING (n) WHERE mac = ? AND refuses = 1", (mac,)
         ))

@@ -68,6 +68,7 @@ class Row:
     versions: list[VersionRow] = field(default_factory=list)
     successors: list[bytes] = field(default_factory=list)  # in force, present or not
     sources: list[bytes] = field(default_factory=list)
+    origin: bytes | None = None  # the id it had where it was imported from
     detail: dict[str, Any] = field(default_factory=dict)
 
 
@@ -207,6 +208,8 @@ def _fill(row: Row, fold: RecordFold) -> None:
     row.speaker = _text(body.get("body.speaker"))
     row.session = _text(body.get("body.session"))
     row.valid_from = _int(body.get("body.valid_from"))
+    origin = body.get("body.origin")
+    row.origin = origin if isinstance(origin, bytes) else None
     row.layer = _word(values.get("field.layer"), LAYERS, "day")
     weight = values.get("field.weight")
     is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)

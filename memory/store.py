@@ -80,13 +80,11 @@ class AgentStore:
             self._refold_everything()
 
     def _load_authority(self) -> Authority:
-        rows = self.connection.execute("SELECT data, signature FROM statement")
-        return Authority(self._agent, [parse_stored(d, s) for d, s in rows])
+        return Authority(self._agent, self.statements())
 
     def authority_with(self, statement: Statement) -> Authority:
         """What the statements would give with one more; nothing is stored."""
-        rows = self.connection.execute("SELECT data, signature FROM statement")
-        return Authority(self._agent, [*(parse_stored(d, s) for d, s in rows), statement])
+        return Authority(self._agent, [*self.statements(), statement])
 
     def _make_folder(self) -> Folder:
         return Folder(self.connection, self._agent, self.logs, self.authority, self.keys)
@@ -104,6 +102,11 @@ class AgentStore:
     def statement_ids(self) -> list[bytes]:
         """All statement ids held, sorted."""
         return [r[0] for r in self.connection.execute("SELECT id FROM statement ORDER BY id")]
+
+    def statements(self) -> list[Statement]:
+        """All statements held."""
+        rows = self.connection.execute("SELECT data, signature FROM statement ORDER BY id")
+        return [parse_stored(data, signature) for data, signature in rows]
 
     def statements_digest(self) -> bytes:
         """BLAKE2b-256 of the sorted statement ids (R8)."""
@@ -436,6 +439,10 @@ class AgentStore:
         return count
 
     # -- erasing ---------------------------------------------------------------------------------
+
+    def quick_check(self) -> str:
+        """SQLite's own check of the file: ``ok`` or what is wrong."""
+        return str(self.connection.execute("PRAGMA quick_check(1)").fetchone()[0])
 
     def clean(self) -> bool:
         """Get erased bytes out of the files; False when a reader is in the way (R34)."""

@@ -218,6 +218,8 @@ class Tables:
             macs += [(mac, n, int(refuses)) for mac in found]
             links += [(s, "next", n) for s in row.successors]
             links += [(s, "source", n) for s in row.sources]
+            if row.origin is not None:
+                links.append((row.origin, "origin", n))
             if row.text and not indexed:
                 words.append((n, index_terms(row.text)))
         many = self._db.executemany

@@ -35,6 +35,14 @@ class Ownership:
             raise NotFoundError("this home has no owner", hint="roost init --name NAME")
         return OwnerId.parse(text)
 
+    async def identities(self) -> set[bytes]:
+        """The owner's ids: the one of new agents, and those from before a recovery (R20)."""
+        former = await self._database.run(lambda db: db.setting("former_owners"))
+        return {
+            bytes(await self.owner()),
+            *(bytes(OwnerId.parse(text)) for text in (former or "").split(",") if text),
+        }
+
     async def recovery(self) -> bytes:
         """The hash that founding statements hold of the recovery key; empty without a code."""
         text = await self._database.run(lambda db: db.setting("recovery"))

@@ -36,6 +36,10 @@ class Params:
             raise UsageError(f"{name} must be text")
         return value
 
+    def peek(self, name: str) -> object:
+        """A parameter without taking it; None where it is absent."""
+        return self._given.get(name)
+
     def flag(self, name: str) -> bool:
         """A truth value; absent is false."""
         value = self._take(name)

@@ -12,7 +12,7 @@ from keys.signing import random_bytes, seal
 from keys.statements import NONCE_BYTES, RIGHTS, agent_of
 from memory.audit import count_records
 from memory.cutting import cuts_of, tombstones_past
-from memory.lifting import lift_targets, note_lift
+from memory.lifting import LiftTarget, lift_targets, lift_targets_of, note_lift
 from memory.store import AgentStore
 from memory.writing import check_reason
 from node.agents import AgentHandle
@@ -142,7 +142,8 @@ async def revoke_device(core: NodeCore, params: Params) -> Result:
         raise RefusedError("this is the device you are using", hint="do it from another device")
     key = await core.ownership.unlock(passphrase)
     rows: list[list[object]] = []
-    mine = [h for h in await core.agents.open_all() if h.store.authority.founder == owner]
+    identities = await core.ownership.identities()
+    mine = [h for h in await core.agents.open_all() if h.store.authority.founder in identities]
     for handle in mine:
         found = await handle.read(lambda store: cuts_of(store, [device], since_us))
         rows += [[handle.agent, inc, seq, entry] for _, inc, seq, entry in found]
@@ -229,12 +230,7 @@ async def lift_record(
     targets = await handle.read(lambda store: lift_targets(store, record_in(store, wanted)))
     if not targets:
         raise UsageError("nothing withholds this record", hint="roost show AGENT RECORD")
-    key = await core.ownership.unlock(passphrase)
-    for target in targets:
-        await core.ownership.act(handle, key, "lift", {
-            "record": target.record, "facts": [[e, k] for e, k in target.facts],
-            "tombstones": list(target.tombstones),
-        })
+    await _sign_lifts(core, handle, targets, passphrase)
     record, state = await handle.write(
         lambda store, author, now_us: note_lift(
             store, author, record_in(store, wanted), reason, now_us
@@ -242,6 +238,24 @@ async def lift_record(
     )
     return {"record": str(record), "state": state,
             "lifted": sum(len(t.facts) + len(t.tombstones) for t in targets)}
+
+
+async def lift_value(core: NodeCore, handle: AgentHandle, text: str, passphrase: str) -> None:
+    """Let a text be written again (``remember --lift``); nothing to lift is no error."""
+    targets = await handle.read(lambda store: lift_targets_of(store, text))
+    if targets:
+        await _sign_lifts(core, handle, targets, passphrase)
+
+
+async def _sign_lifts(
+    core: NodeCore, handle: AgentHandle, targets: list[LiftTarget], passphrase: str
+) -> None:
+    key = await core.ownership.unlock(passphrase)
+    for target in targets:
+        await core.ownership.act(handle, key, "lift", {
+            "record": target.record, "facts": [[e, k] for e, k in target.facts],
+            "tombstones": list(target.tombstones),
+        })
 
 
 # -- subjects and names ----------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from memory.store import AgentStore
 from memory.writing import (
     Note,
     change,
+    check_reason,
     mark,
     remember,
     remember_batch,
@@ -58,6 +59,11 @@ def note_of(params: Params, store: AgentStore) -> Note:
 async def remember_verb(core: NodeCore, params: Params) -> Result:
     """Write one memory, or reinforce the live one that says the same."""
     handle = await core.agents.resolve(params.text("agent"))
+    lifts, reason = params.flag("lift"), params.optional_text("reason")
+    passphrase = params.optional_text("passphrase") or ""
+    if lifts:
+        check_reason(reason or "")
+        await lift_value(core, handle, str(params.peek("text")), passphrase)
 
     def act(store: AgentStore, author: Author, now_us: int) -> Result:
         note = note_of(params, store)

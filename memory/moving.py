@@ -1,0 +1,147 @@
+"""Export and import: records as plain objects, whole and in a stable order.
+
+1. A line names the record by the id it was first given (``body.origin`` after an import), so that
+   export, import and export again give the same lines.
+2. An imported record keeps that id, its first record time and its state; observations wait for a
+   person unless the import is vouched for (R21). Turns are never merged.
+3. What is here already (the same origin, or the same live value) is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from crdt.entry import Via
+from crdt.fingerprint import fingerprints
+from crdt.fold import next_key
+from crdt.payload import put
+from keys.errors import BadInput, RefusedError, RoostError, UsageError
+from keys.ids import RecordId
+from keys.signing import random_bytes
+from memory.authoring import Author, Commit
+from memory.query import Filters, Seen, list_records
+from memory.rows import COMPARED_KINDS
+from memory.scope import Scope
+from memory.store import AgentStore
+from memory.writing import (
+    MARK_ID_BYTES,
+    Note,
+    check_note,
+    creation_ops,
+    live_duplicate,
+    refuse_returning,
+)
+
+EXPORTED_STATES = ("proposed", "new", "current", "deprecated", "superseded", "expired", "duplicate")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRow:
+    """One record to import."""
+
+    line: int
+    note: Note
+    origin: RecordId | None = None
+    recorded_ms: int | None = None
+    state: str = "new"
+    sources: tuple[RecordId, ...] = ()
+    successors: tuple[RecordId, ...] = ()
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an import of some rows did."""
+
+    records: list[RecordId] = field(default_factory=list)
+    skipped: int = 0
+    problems: list[tuple[int, RoostError]] = field(default_factory=list)
+
+
+def export_page(
+    store: AgentStore, scope: Scope, cursor: str | None, *, limit: int, now_us: int
+) -> tuple[list[Seen], str | None]:
+    """Records of an export, page by page; what is erased or withheld is not in it."""
+    page = list_records(
+        store, scope, Filters(states=EXPORTED_STATES), limit=limit, cursor=cursor, now_us=now_us
+    )
+    return page.records, page.next
+
+
+def origin_of(seen: Seen) -> RecordId:
+    """The id that a record was first given."""
+    origin = seen.detail.get("body", {}).get("origin")
+    return RecordId(origin) if isinstance(origin, bytes) and len(origin) == 16 else seen.record
+
+
+def import_rows(
+    store: AgentStore, author: Author, rows: Sequence[ImportRow], now_us: int
+) -> Imported:
+    """Import rows in one transaction; what cannot be imported is reported, the rest is."""
+    done = Imported()
+    fresh: dict[RecordId, RecordId] = {}
+    values: set[tuple[bytes, str]] = set()
+    created: list[tuple[ImportRow, RecordId]] = []
+    with author.commit(Via.IMPORTER, now_us) as commit:
+        for row in rows:
+            try:
+                record = _import(store, commit, row, values, now_us, fresh)
+            except (UsageError, RefusedError, BadInput) as exc:
+                done.problems.append((row.line, exc))
+                continue
+            if record is None:
+                done.skipped += 1
+                continue
+            created.append((row, record))
+            done.records.append(record)
+            if row.origin is not None:
+                fresh[row.origin] = record
+        for row, record in created:
+            for successor in row.successors:
+                target = fresh.get(successor) or _known(store, successor)
+                if target is not None:
+                    commit.edit(record, [put(next_key(target), "imported")])
+    return done
+
+
+def _import(  # noqa: PLR0913 - one row and what the import has seen so far
+    store: AgentStore, commit: Commit, row: ImportRow, values: set[tuple[bytes, str]],
+    now_us: int, fresh: dict[RecordId, RecordId],
+) -> RecordId | None:
+    note = check_note(row.note)
+    if row.origin is not None and _known(store, row.origin) is not None:
+        return None
+    retired = row.state in ("deprecated", "superseded")
+    if note.kind in COMPARED_KINDS:
+        macs = [p.mac for p in fingerprints(store.keys, note.text)]
+        live = live_duplicate(store, macs, note.kind, now_us)
+        if not retired and (live is not None or any((m, note.kind) in values for m in macs)):
+            return None
+        if not retired:
+            refuse_returning(store, macs)
+            values.update((m, note.kind) for m in macs)
+    sources = [s for o in row.sources if (s := fresh.get(o) or _known(store, o)) is not None]
+    extra: list[tuple[str, Any]] = list(note.extra)
+    if row.origin is not None:
+        extra.append(("body.origin", bytes(row.origin)))
+    if row.recorded_ms is not None:
+        extra.append(("body.recorded_ms", row.recorded_ms))
+    ops = creation_ops(Note(
+        text=note.text, kind=note.kind, layer=note.layer, tags=note.tags, category=note.category,
+        provenance=note.provenance, source=note.source, speaker=note.speaker,
+        session=note.session, title=note.title, valid_from=note.valid_from, valid_to=note.valid_to,
+        expires=note.expires, weight=note.weight, derived_from=tuple(sources),
+        imported=note.imported if note.kind != "turn" else None, extra=tuple(extra),
+    ))
+    if row.state == "deprecated":
+        ops.append(put(f"mark.{random_bytes(MARK_ID_BYTES).hex()}", "deprecated imported"))
+    return commit.create(ops)
+
+
+def _known(store: AgentStore, origin: RecordId) -> RecordId | None:
+    """The record here that is ``origin``, or was imported from it."""
+    found = store.folder.tables.linked(origin, "origin")
+    if found:
+        return RecordId(found[0])
+    return origin if store.folder.tables.old(origin).n is not None else None

@@ -1,0 +1,161 @@
+"""Verbs that move memories in and out: export and import."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from keys.errors import RoostError, UsageError
+from keys.ids import RecordId
+from keys.limits import APPROVALS_MAX, BATCH_RECORDS_MAX
+from keys.signing import random_bytes
+from memory.authoring import Author
+from memory.moving import Imported, ImportRow, export_page, import_rows, origin_of
+from memory.query import Seen, get
+from memory.store import AgentStore
+from memory.writing import Note
+from node.agents import AgentHandle
+from node.core import NodeCore
+from node.params import Params
+from node.present import successors_of
+from node.times import iso
+from node.verbs.writing import person_scope
+
+Result = dict[str, Any]
+RUN_BYTES = 16
+PAGE = 500
+
+
+async def export_page_verb(core: NodeCore, params: Params) -> Result:
+    """One page of an export: lines of JSON, and where the next page starts."""
+    handle = await core.agents.resolve(params.text("agent"))
+    cursor = params.optional_text("cursor")
+    params.done()
+    now_us = core.clock.now_us()
+
+    def read(store: AgentStore) -> Result:
+        scope = person_scope(store)
+        seen, following = export_page(store, scope, cursor, limit=PAGE, now_us=now_us)
+        lines = [json.dumps(_line(store, s, now_us), ensure_ascii=False, sort_keys=True)
+                 for s in seen]
+        return {"lines": lines, "next": following}
+
+    return await handle.read(read)
+
+
+def _line(store: AgentStore, seen: Seen, now_us: int) -> Result:
+    body = seen.detail.get("body", {})
+    recorded = body.get("recorded_ms", seen.created_ms)
+    line: Result = {
+        "record": str(origin_of(seen)), "kind": seen.kind, "text": seen.text,
+        "state": seen.state, "category": seen.category, "layer": seen.layer,
+        "tags": list(seen.tags), "weight": seen.weight, "provenance": seen.provenance,
+        "source": seen.source, "speaker": seen.speaker, "session": seen.session,
+        "title": seen.title, "valid_from": iso(seen.valid_from), "valid_to": iso(seen.valid_to),
+        "expires": iso(seen.expires), "recorded_at": iso(recorded * 1000),
+        "derived_from": [str(_origin(store, s, now_us)) for s in seen.detail.get("sources", ())],
+        "successors": [str(_origin(store, RecordId.parse(s), now_us)) for s in successors_of(seen)],
+    }
+    return {k: v for k, v in line.items() if v not in (None, [])}
+
+
+def _origin(store: AgentStore, record: bytes, now_us: int) -> RecordId:
+    try:
+        return origin_of(get(store, person_scope(store), RecordId(record), now_us=now_us))
+    except RoostError:
+        return RecordId(record)
+
+
+async def import_begin(core: NodeCore, params: Params) -> Result:
+    """A new id for a run of an import."""
+    await core.agents.resolve(params.text("agent"))
+    params.optional_text("format")
+    params.done()
+    return {"run": random_bytes(RUN_BYTES).hex()}
+
+
+async def import_lines(core: NodeCore, params: Params) -> Result:
+    """Import up to 500 rows; observations wait for review unless approved."""
+    handle = await core.agents.resolve(params.text("agent"))
+    rows = params.rows("rows", BATCH_RECORDS_MAX)
+    run = _run(params.text("run"))
+    approve, passphrase = params.flag("approve"), params.optional_text("passphrase") or ""
+    params.done()
+
+    def act(store: AgentStore, author: Author, now_us: int) -> tuple[Imported, list[Result]]:
+        ready: list[ImportRow] = []
+        problems: list[Result] = []
+        for place, given in enumerate(rows, 1):
+            taken = Params(given)
+            line = taken.number("line", place)
+            try:
+                ready.append(_row(taken, line, run))
+            except RoostError as exc:
+                problems.append({"line": line, "code": exc.code, "message": exc.message})
+        done = import_rows(store, author, ready, now_us)
+        problems += [
+            {"line": line, "code": e.code, "message": e.message} for line, e in done.problems
+        ]
+        return done, problems
+
+    if approve:
+        await core.ownership.unlock(passphrase)  # before anything is written
+    done, problems = await handle.write(act)
+    waiting = await handle.read(lambda store: _waiting(store, done.records, core.clock.now_us()))
+    if approve and waiting:
+        await approve_records(core, handle, waiting, passphrase)
+        waiting = []
+    return {
+        "imported": len(done.records), "skipped": done.skipped, "waiting": len(waiting),
+        "problems": sorted(problems, key=lambda p: int(p["line"])),
+    }
+
+
+def _waiting(store: AgentStore, records: list[RecordId], now_us: int) -> list[Seen]:
+    seen = [get(store, person_scope(store), r, now_us=now_us) for r in records]
+    return [s for s in seen if s.state == "proposed"]
+
+
+async def approve_records(
+    core: NodeCore, handle: AgentHandle, waiting: list[Seen], passphrase: str
+) -> None:
+    """Sign approvals of exactly the heads that were shown."""
+    key = await core.ownership.unlock(passphrase)
+    for i in range(0, len(waiting), APPROVALS_MAX):
+        items = [[s.record, s.detail["heads"]] for s in waiting[i : i + APPROVALS_MAX]]
+        await core.ownership.act(handle, key, "approve", {"items": items})
+
+
+def _row(taken: Params, line: int, run: bytes) -> ImportRow:
+    kind = taken.optional_text("kind") or "observation"
+    origin = taken.optional_text("record")
+    recorded = taken.time("recorded_at")
+    state = taken.optional_text("state") or "new"
+    sources = tuple(RecordId.parse(t) for t in taken.texts("derived_from"))
+    successors = tuple(RecordId.parse(t) for t in taken.texts("successors"))
+    note = Note(
+        text=taken.text("text"), kind=kind,
+        layer=taken.optional_text("layer") or "day", tags=taken.texts("tags"),
+        category=taken.optional_text("category") or ("episode" if kind == "turn" else "fact"),
+        provenance=taken.optional_text("provenance") or "import",
+        source=taken.optional_text("source"), speaker=taken.optional_text("speaker"),
+        session=taken.optional_text("session"), title=taken.optional_text("title"),
+        valid_from=taken.time("valid_from"), valid_to=taken.time("valid_to"),
+        expires=taken.time("expires"), weight=taken.real("weight", 1.0), imported=run,
+    )
+    taken.done()
+    return ImportRow(
+        line, note, origin=RecordId.parse(origin) if origin else None,
+        recorded_ms=recorded // 1000 if recorded is not None else None, state=state,
+        sources=sources, successors=successors,
+    )
+
+
+def _run(text: str) -> bytes:
+    try:
+        run = bytes.fromhex(text)
+    except ValueError as exc:
+        raise UsageError("not the id of a run") from exc
+    if len(run) != RUN_BYTES:
+        raise UsageError("not the id of a run")
+    return run

@@ -1,0 +1,130 @@
+"""Verbs of review: what waits for a person, the exact bytes, and the decision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keys.errors import RefusedError, UsageError
+from keys.ids import EntryHash, RecordId, hash256
+from memory.query import Filters, Seen, list_records
+from memory.store import AgentStore
+from node.agents import AgentHandle
+from node.core import NodeCore
+from node.params import Params
+from node.present import detail_of
+from node.verbs.moving import approve_records
+from node.verbs.writing import person_scope, record_in, seen_in
+
+Result = dict[str, Any]
+LIST_MAX = 1000
+
+
+def heads_text(heads: list[bytes]) -> str:
+    """The heads that an approval is about, as one string: one id, or the hash of several."""
+    if len(heads) == 1:
+        return str(EntryHash(heads[0]))
+    return str(EntryHash(hash256(b"roost heads", *heads)))
+
+
+def _proposal(seen: Seen, now_us: int) -> Result:
+    row = detail_of(seen, now_us) | {"heads": heads_text(seen.detail["heads"])}
+    row["replaces"] = None
+    row["reason"] = f"{seen.provenance} {seen.category}"
+    return row
+
+
+async def review_list(core: NodeCore, params: Params) -> Result:
+    """The memories that wait for a person."""
+    handle = await core.agents.resolve(params.text("agent"))
+    params.done()
+    now_us = core.clock.now_us()
+    seen = await handle.read(lambda store: _proposed(store, now_us))
+    return {"review": [_proposal(s, now_us) for s in seen]}
+
+
+def _proposed(store: AgentStore, now_us: int) -> list[Seen]:
+    return list_records(
+        store, person_scope(store), Filters(states=("proposed",)), limit=LIST_MAX, cursor=None,
+        now_us=now_us,
+    ).records
+
+
+async def review_show(core: NodeCore, params: Params) -> Result:
+    """One memory that waits, with the heads that an approval must name."""
+    handle, seen = await _record(core, params)
+    params.done()
+    assert handle is not None
+    return _proposal(seen, core.clock.now_us())
+
+
+async def review_approve(core: NodeCore, params: Params) -> Result:
+    """Sign that exactly the shown bytes are approved."""
+    handle = await core.agents.resolve(params.text("agent"))
+    wanted, run = params.optional_text("record"), params.optional_text("run")
+    heads, passphrase = params.optional_text("heads"), params.optional_text("passphrase") or ""
+    params.optional_text("reason")
+    params.done()
+    now_us = core.clock.now_us()
+    if run is not None:
+        return await _approve_run(core, handle, run, passphrase)
+    if wanted is None or heads is None:
+        raise UsageError(
+            "an approval names a record and its heads", hint="roost review show AGENT RECORD"
+        )
+    seen = await handle.read(lambda store: seen_in(store, record_in(store, wanted), now_us))
+    if heads_text(seen.detail["heads"]) != heads:
+        raise RefusedError(
+            "the record has changed since it was shown", hint="look again: roost review show",
+            record=str(seen.record),
+        )
+    await approve_records(core, handle, [seen], passphrase)
+    after = await handle.read(lambda store: seen_in(store, seen.record, now_us))
+    return {"record": str(seen.record), "state": after.state_at(now_us)}
+
+
+async def _approve_run(
+    core: NodeCore, handle: AgentHandle, run: str, passphrase: str
+) -> Result:
+    now_us = core.clock.now_us()
+    waiting = [
+        s for s in await handle.read(lambda store: _proposed(store, now_us))
+        if s.detail["body"].get("imported") == bytes.fromhex(run)
+    ]
+    if not waiting:
+        raise UsageError("nothing of this run waits for review")
+    total = 0
+    while waiting:
+        await approve_records(core, handle, waiting, passphrase)
+        total += len(waiting)
+        waiting = [
+            s for s in await handle.read(lambda store: _proposed(store, now_us))
+            if s.detail["body"].get("imported") == bytes.fromhex(run)
+        ]
+    return {"run": run, "approved": total}
+
+
+async def review_reject(core: NodeCore, params: Params) -> Result:
+    """Sign that a memory is not wanted."""
+    handle, seen = await _record(core, params)
+    passphrase = params.optional_text("passphrase") or ""
+    params.text("reason")
+    params.done()
+    key = await core.ownership.unlock(passphrase)
+    items = [[seen.record, seen.detail["heads"]]]
+    await core.ownership.act(handle, key, "reject", {"items": items})
+    return {"record": str(seen.record), "state": "deprecated"}
+
+
+async def _record(core: NodeCore, params: Params) -> tuple[AgentHandle, Seen]:
+    handle = await core.agents.resolve(params.text("agent"))
+    wanted = params.text("record")
+    now_us = core.clock.now_us()
+
+    def read(store: AgentStore) -> Seen:
+        record: RecordId = record_in(store, wanted)
+        seen = seen_in(store, record, now_us)
+        if seen.state == "erased":
+            raise UsageError("the record is erased", record=str(record))
+        return seen
+
+    return handle, await handle.read(read)
