@@ -25,6 +25,7 @@ HOME_MODE: Final = 0o700
 MOUNTS: Final = Path("/proc/self/mountinfo")
 
 _OTHERS: Final = 0o077
+_NAMES: Final = ("agents", "incarnation", "journal.log", "keys", "lock", "node.")
 _INIT_HINT: Final = "roost init --name NAME"
 _MOVE_HINT: Final = f"use a folder on a local disk, or set {FORCE_VARIABLE}=1 if you know better"
 _REMOTE_TYPES: Final = re.compile(
@@ -103,7 +104,7 @@ def open_home(path: Path, environ: Mapping[str, str] = os.environ) -> Home:
 
 
 def make_home(path: Path, environ: Mapping[str, str] = os.environ) -> Home:
-    """The home at ``path``, made if there is nothing or an empty directory of this account.
+    """The home at ``path``: made, or a directory of this account with nothing foreign in it.
 
     Raises ``RefusedError`` where a home must not be, ``StoreError`` when it cannot be made.
     """
@@ -112,10 +113,14 @@ def make_home(path: Path, environ: Mapping[str, str] = os.environ) -> Home:
     try:
         home.path.parent.mkdir(parents=True, exist_ok=True)
         home.path.mkdir(HOME_MODE, exist_ok=True)
-        found = home.path.lstat()
-        ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-        if ours and not any(home.path.iterdir()):
-            home.path.chmod(HOME_MODE)
+        if home.path.is_dir() and not home.path.is_symlink():
+            names = os.listdir(home.path)
+            if not all(name.startswith(_NAMES) for name in names):
+                raise RefusedError(
+                    f"{home.path} holds other files", hint="name a directory of its own for Roost"
+                )
+            if not names and home.path.stat().st_uid == os.geteuid():
+                home.path.chmod(HOME_MODE)
     except OSError as exc:
         raise StoreError(f"cannot make {home.path}: {exc.strerror or exc}") from exc
     check_directory(home.path)

@@ -15,7 +15,7 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -120,22 +120,31 @@ def in_use(home: Home, by: Holder) -> InUseError:
     return InUseError(f"{home.path} is in use by {what}", hint=hint, **details)
 
 
-@contextlib.asynccontextmanager
-async def locked(home: Home, role: Role, clock: Clock, wait_s: float) -> AsyncIterator[HomeLock]:
-    """Hold ``home``, after waiting up to ``wait_s`` seconds for whoever holds it.
+Patience = Mapping[Role | None, float]
+"""For how many seconds a holder of each role is waited for; None: who has not said."""
 
-    Raises ``InUseError``.
+
+async def acquire(
+    home: Home,
+    role: Role,
+    clock: Clock,
+    patience: Patience,
+    meanwhile: Callable[[Holder], Awaitable[None]] | None = None,
+) -> HomeLock:
+    """Hold ``home``, after waiting for its holder; ``meanwhile`` is awaited between two tries.
+
+    Raises ``InUseError`` when patience ends.
     """
     lock = HomeLock(home)
-    deadline = clock.monotonic_s() + wait_s
+    started_s = clock.monotonic_s()
     while not await asyncio.to_thread(lock.try_acquire, role):
-        if clock.monotonic_s() >= deadline:
-            raise in_use(home, await asyncio.to_thread(holder, home))
+        by = await asyncio.to_thread(holder, home)
+        if clock.monotonic_s() - started_s >= patience[by.role]:
+            raise in_use(home, by)
+        if meanwhile is not None:
+            await meanwhile(by)
         await clock.sleep(POLL_S)
-    try:
-        yield lock
-    finally:
-        await asyncio.to_thread(lock.release)
+    return lock
 
 
 def _alive(pid: int) -> bool:

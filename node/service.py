@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 Emit = Callable[[dict[str, Any]], Awaitable[None]]
@@ -33,3 +34,11 @@ class Service(Protocol):
 
     async def stop(self) -> None:
         """End within a second, whether or not ``start`` was called; more than once does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a node consists of beside its local API; services start in order."""
+
+    dispatch: Dispatch
+    services: Sequence[Service]
