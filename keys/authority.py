@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from keys.ids import AgentId, StatementId
-from keys.recovery import recovery_hash
+from keys.statement_set import StatementSet
 from keys.statements import OWNER_KINDS, Cut, Statement, cut_of
 
 _IMPLIED: Final = {"write": ("read",), "review": ("read",), "read": (), "admin": ()}
@@ -70,21 +70,11 @@ class _Path:
     owner: bytes | None
 
 
-class Authority:
+class Authority(StatementSet):
     """The rights that a set of verified statements gives for one agent."""
 
     def __init__(self, agent: AgentId, statements: Iterable[Statement]) -> None:
-        self.agent = agent
-        self._order = _past_first(statements)
-        self._index = {s.id: i for i, s in enumerate(self._order)}
-        self._past = self._pasts()
-        self.all_mask = (1 << len(self._order)) - 1
-        self.founding = next((s for s in self._order if s.id == agent), None)
-        self.founder: bytes = self.founding.body["owner"] if self.founding else b""
-        self._owner_of: dict[bytes, bytes] = {}
-        self._old_keys: dict[bytes, Statement] = {}
-        self.recovery: dict[bytes, bytes] = {}
-        self._resolve_rotations()
+        super().__init__(agent, statements)
         self._valid = 0
         self._kinds: dict[str, list[int]] = {}
         for i, statement in enumerate(self._order):
@@ -92,20 +82,8 @@ class Authority:
         self._judge()
         self._lifted = self._collect_lifts()
         self.acts = self._collect_acts()
-        self.times: dict[bytes, int] = {}  # record time in ms (R14)
-        for s in self._order:
-            self.times[s.id] = max([s.wall_ms, *(self.times[before] for before in s.after)])
 
     # -- reading ---------------------------------------------------------------------------------
-
-    @property
-    def known(self) -> frozenset[bytes]:
-        """Ids of the statements whose past is here."""
-        return frozenset(self._index)
-
-    def order_ids(self) -> list[StatementId]:
-        """Ids of the statements whose past is here, each after its past."""
-        return [s.id for s in self._order]
 
     def valid(self, kind: str) -> list[Statement]:
         """The valid statements of one kind, past first."""
@@ -115,37 +93,6 @@ class Authority:
         """Whether a statement is here, its past is here, and it counts."""
         i = self._index.get(StatementId(statement))
         return i is not None and bool(self._valid >> i & 1)
-
-    def past_of(self, heads: Iterable[bytes]) -> int | None:
-        """The mask of ``heads`` and all before them; None when one of them is not here."""
-        mask = 0
-        for head in heads:
-            i = self._index.get(StatementId(head))
-            if i is None:
-                return None
-            mask |= self._past[i] | 1 << i
-        return mask
-
-    def heads(self, *, owner: bytes | None = None) -> list[bytes]:
-        """Statements that no other follows; with ``owner`` those among that owner's own."""
-        chosen = [
-            i
-            for i, s in enumerate(self._order)
-            if owner is None or (s.kind in OWNER_KINDS and s.body["owner"] == owner)
-        ]
-        covered = 0
-        for i in chosen:
-            covered |= self._past[i]
-        return sorted(self._order[i].id for i in chosen if not covered >> i & 1)
-
-    def owner_of_key(self, key: bytes) -> bytes:
-        """The owner whose key this is or was: the first key of a rotated owner."""
-        return self._owner_of.get(key, key)
-
-    def current_key(self, owner: bytes) -> bytes:
-        """The key that signs for ``owner`` now."""
-        keys = [k for k, o in self._owner_of.items() if o == owner and k not in self._old_keys]
-        return keys[0] if keys else owner
 
     def holds_owner(self, owner: bytes, right: str, mask: int | None = None) -> bool:
         """Whether an owner holds a right in the past given by ``mask`` (now, without one)."""
@@ -217,43 +164,6 @@ class Authority:
     def _scope(self, mask: int | None) -> int:
         return self._valid if mask is None else self._valid & mask
 
-    def _pasts(self) -> list[int]:
-        pasts: list[int] = []
-        for statement in self._order:
-            mask = 0
-            for before in statement.after:
-                i = self._index[StatementId(before)]
-                mask |= pasts[i] | 1 << i
-            pasts.append(mask)
-        return pasts
-
-    def _resolve_rotations(self) -> None:
-        """Follow each owner's recovery keys from the committed hash (R20)."""
-        rotations = [s for s in self._order if s.kind == "rotate"]
-        for s in self._order:
-            if s.kind == "grant" and s.body["subject_kind"] == "owner" and s.body["recovery"]:
-                self.recovery.setdefault(s.body["subject"], s.body["recovery"])
-        if self.founding and self.founding.body["recovery"]:
-            self.recovery[self.founder] = self.founding.body["recovery"]
-        for owner, committed in list(self.recovery.items()):
-            key = owner
-            while True:
-                fits = [
-                    r
-                    for r in rotations
-                    if r.body["owner"] == owner and recovery_hash(r.signer) == committed
-                ]
-                if not fits:
-                    break
-                chosen = min(fits, key=lambda r: r.id)
-                rotations = [r for r in rotations if r not in fits]
-                self._old_keys[key] = chosen
-                self._owner_of[chosen.signer] = owner
-                key, committed = chosen.body["new"], chosen.body["recovery"]
-                self._owner_of[key] = owner
-                self._owner_of[owner] = owner
-                self.recovery[owner] = committed
-
     def _judge(self) -> None:
         removals = [
             s
@@ -272,15 +182,6 @@ class Authority:
             if self._may(i, statement):
                 self._valid |= 1 << i
 
-    def _kept_by_rotation(self, s: Statement) -> bool:
-        rotation = self._old_keys.get(s.signer)
-        return (
-            rotation is None
-            or s.id == self.agent
-            or s.kind == "rotate"
-            or s.id in rotation.body["keeps"]
-        )
-
     def _voided(self, i: int, statement: Statement, removals: list[Statement]) -> bool:
         if statement.kind in OWNER_KINDS:
             return False
@@ -296,7 +197,7 @@ class Authority:
         """Whether the signer was allowed this statement, by its past alone."""
         signer = self.owner_of_key(s.signer)
         if s.kind == "found":
-            return s.id == self.agent and s.signer == s.body["owner"]
+            return bytes(s.id) == bytes(self.agent) and s.signer == s.body["owner"]
         if s.kind == "rotate":
             return s in self._old_keys.values()
         if s.kind in OWNER_KINDS:
@@ -421,24 +322,3 @@ class Authority:
         ]
         found = [i for s in subjects for i in self._matching("revoke", s, right, self._valid)]
         return self._order[max(found)].id if found else None
-
-
-def _past_first(statements: Iterable[Statement]) -> list[Statement]:
-    """Statements whose whole past is present, each after its past, ties by id."""
-    waiting = sorted(statements, key=lambda s: s.id)
-    done: dict[bytes, None] = {}
-    order: list[Statement] = []
-    progress = True
-    while progress and waiting:
-        progress, rest = False, []
-        for s in waiting:
-            if s.id in done:
-                continue
-            if all(before in done for before in s.after):
-                done[s.id] = None
-                order.append(s)
-                progress = True
-            else:
-                rest.append(s)
-        waiting = rest
-    return order
