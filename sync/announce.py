@@ -37,22 +37,27 @@ def is_news(announced: News, vector: Vector, statements_digest: bytes) -> bool:
 
 
 class Outbox:
-    """Frames that wait for one watcher. ``overrun`` tells that it must be cut off."""
+    """Frames that wait for one watcher."""
 
     def __init__(self, frames_max: int = WATCH_OUTBOX_MAX) -> None:
-        self.overrun = False
+        self._overrun = False
         self._frames_max = frames_max
         self._waiting: dict[tuple[bytes, ...], News] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
 
+    @property
+    def overrun(self) -> bool:
+        """Whether a frame was lost: the watcher is then to be cut off."""
+        return self._overrun
+
     def put(self, frame: News) -> None:
         """Queue a frame in place of an older one about the same log or set of statements."""
         key = _key(frame)
         self._waiting.pop(key, None)
         if len(self._waiting) >= self._frames_max:
-            self.overrun = True
+            self._overrun = True
             return
         self._waiting[key] = frame
 
