@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from crdt.entry import NO_PREV, NO_RECORD, Header, LogId, PayloadKind, decode_header, tombstone_id
 from crdt.payload import decode_open, decode_tombstone
@@ -90,7 +91,7 @@ def verify_single(agent: AgentId, raw: RawEntry) -> VerifiedEntry:
 
 
 def _check_sequence(headers: list[Header]) -> None:
-    for before, header in zip(headers, headers[1:], strict=False):
+    for before, header in pairwise(headers):
         if header.seq != before.seq + 1 or header.prev != before.hash:
             raise BadChain("an entry does not follow the one before it", entry=str(header.hash))
         if (header.device, header.incarnation, header.agent) != (

@@ -40,7 +40,7 @@ def _guarded() -> Iterator[None]:
         yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError, DocumentError):
         raise
-    except BaseException as exc:  # noqa: BLE001 - Automerge panics are BaseException
+    except BaseException as exc:
         raise DocumentError(f"automerge failed: {type(exc).__name__}") from exc
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, Final
 
 import keys.codec as codec
@@ -193,7 +194,7 @@ def _deps(value: Any) -> tuple[EntryHash, ...]:
         return ()
     if any(type(d) is not bytes for d in value):
         raise BadEncoding("deps are hashes")
-    if len(value) > 1 and any(a >= b for a, b in zip(value, value[1:], strict=False)):
+    if len(value) > 1 and any(a >= b for a, b in pairwise(value)):
         raise BadEncoding("deps are sorted and distinct")
     return tuple(EntryHash(d) for d in value)
 

@@ -1,9 +1,9 @@
 """Keyed fingerprints of normalised texts: how a value is known again without being kept (R27, R28).
 
-Normalisation 1, pinned to Unicode 14: NFKC, casefold, NFKC; format characters (category Cf) dropped;
-every run of white space becomes one space; white space and punctuation (category P) at the edges
-dropped, unless nothing would be left. Code points that Unicode 14 does not assign pass unchanged.
-What it does not catch stands in FORMAT.md.
+Normalisation 1, pinned to Unicode 14: NFKC, casefold, NFKC; format characters (category Cf)
+dropped; every run of white space becomes one space; white space and punctuation (category P) at
+the edges dropped, unless nothing would be left. Code points that Unicode 14 does not assign pass
+unchanged. What it does not catch stands in FORMAT.md.
 """
 
 from __future__ import annotations

@@ -30,8 +30,11 @@ Vector = dict[LogId, list[Tip]]
 
 @dataclass(frozen=True, slots=True)
 class ServedEntry:
-    """An entry to be sent. ``tombstone`` is the hash of the tombstone entry that erased its
-    payload, empty when the payload is here or simply nowhere (R31)."""
+    """An entry to be sent.
+
+    ``tombstone`` is the hash of the tombstone entry that erased its payload; empty when the
+    payload is here, or simply nowhere (R31).
+    """
 
     raw: RawEntry
     tombstone: bytes

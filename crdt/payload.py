@@ -3,7 +3,7 @@
 1. ``ops``: ``[engine, salt, ops, change_hash]``; ``ops`` is a byte string: the canonical list of
    ``[key, verb, type, value]`` with strictly rising keys, padded with zeros to 64 bytes (R1).
 2. ``open``: the statement heads that the device had seen, and versions (R2). Never erased.
-3. ``tombstone``: the record it erases, a reason code and the fingerprints that may not return (R30).
+3. ``tombstone``: the record it erases, a reason code, fingerprints that may not return (R30).
 4. Decoders raise ``BadEncoding`` and nothing else. They check form only; whether an operation may
    stand where it stands is the fold's question.
 """
@@ -14,6 +14,7 @@ import math
 import re
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import keys.codec as codec
@@ -32,7 +33,7 @@ from keys.limits import (
 
 ENGINE: Final = 1  # automerge 1.0.0rc1 (core 0.5.7): the change bytes that regeneration yields
 PROTOCOL: Final = 1
-Scalar: TypeAlias = None | bool | int | float | str | bytes
+Scalar: TypeAlias = bool | int | float | str | bytes | None
 
 
 class Verb(IntEnum):
@@ -200,11 +201,9 @@ def fits(kind: Type, value: Any) -> bool:
     """Whether ``value`` is exactly of the scalar type ``kind``."""
     if type(value) is not _PYTHON[kind]:
         return False
-    if kind == Type.INT:
-        return bool(-(2**63) <= value < 2**63)
-    if kind == Type.UINT:
-        return bool(0 <= value < 2**64)
-    return kind != Type.F64 or math.isfinite(value)
+    if type(value) is int:
+        return 0 <= value < 2**64 if kind == Type.UINT else -(2**63) <= value < 2**63
+    return type(value) is not float or math.isfinite(value)
 
 
 def type_of(value: Scalar) -> Type:
@@ -266,7 +265,7 @@ def decode_tombstone(data: bytes) -> TombstonePayload:
     if not isinstance(rows, list) or len(rows) > TOMBSTONE_PRINTS_MAX:
         raise BadEncoding(f"a tombstone has at most {TOMBSTONE_PRINTS_MAX} fingerprints")
     prints = tuple(_print(row) for row in rows)
-    if any(a >= b for a, b in zip(prints, prints[1:], strict=False)):
+    if any(a >= b for a, b in pairwise(prints)):
         raise BadEncoding("a tombstone's fingerprints are sorted and distinct")
     return TombstonePayload(RecordId(record), TOMBSTONE_REASONS[reason], prints)
 

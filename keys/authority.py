@@ -201,7 +201,7 @@ class Authority(StatementSet):
         if s.kind == "rotate":
             return s in self._old_keys.values()
         if s.kind in OWNER_KINDS:
-            return signer == s.body["owner"]
+            return signer == bytes(s.body["owner"])
         if s.agent != self.agent or s.kind not in ACT_RIGHTS:
             return False
         past = self._past[i]
@@ -213,8 +213,8 @@ class Authority(StatementSet):
             if s.kind == "revoke" and self._is_admin(s, past):
                 return False
         if s.kind == "grant":
-            return not s.body["until_ms"] or s.body["rights"] == ["read"]
-        return not (s.kind == "revoke" and s.body["subject"] == self.founder)
+            return not s.body["until_ms"] or list(s.body["rights"]) == ["read"]
+        return s.kind != "revoke" or bytes(s.body["subject"]) != self.founder
 
     def _is_admin(self, s: Statement, past: int) -> bool:
         """R17: admins cannot revoke one another."""

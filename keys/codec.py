@@ -18,7 +18,7 @@ import msgpack
 from keys.errors import BadEncoding
 from keys.limits import CODEC_ITEMS_MAX, INT_MAX, INT_MIN, NESTING_MAX, SMALL_BYTES
 
-Value: TypeAlias = "None | bool | int | float | str | bytes | list[Value] | dict[str, Value]"
+Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[str, Value] | None"
 
 _pack = msgpack.Packer(use_bin_type=True, strict_types=False, autoreset=True).pack
 
@@ -114,21 +114,7 @@ def _sorted(value: Any) -> Any:
 def _check(value: Any, depth: int) -> None:
     if depth > NESTING_MAX:
         raise BadEncoding(f"nested deeper than {NESTING_MAX}")
-    if isinstance(value, str):
-        if not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError as exc:
-                raise BadEncoding("text with a lone surrogate") from exc
-    elif isinstance(value, bool) or value is None or isinstance(value, bytes):
-        pass
-    elif isinstance(value, int):
-        if not INT_MIN <= value <= INT_MAX:
-            raise BadEncoding("an integer of more than 64 bits")
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise BadEncoding("a number that is not finite")
-    elif isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)):
         for inner in value:
             _check(inner, depth + 1)
     elif isinstance(value, dict):
@@ -138,7 +124,31 @@ def _check(value: Any, depth: int) -> None:
             _check(key, depth + 1)
             _check(inner, depth + 1)
     else:
-        raise BadEncoding(f"a value of type {type(value).__name__}")
+        _check_scalar(value)
+
+
+def _check_scalar(value: Any) -> None:
+    match value:
+        case None | bool() | bytes():
+            return
+        case str():
+            if not value.isascii():
+                _check_text(value)
+        case int():
+            if not INT_MIN <= value <= INT_MAX:
+                raise BadEncoding("an integer of more than 64 bits")
+        case float():
+            if not math.isfinite(value):
+                raise BadEncoding("a number that is not finite")
+        case _:
+            raise BadEncoding(f"a value of type {type(value).__name__}")
+
+
+def _check_text(value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError as exc:
+        raise BadEncoding("text with a lone surrogate") from exc
 
 
 # First byte -> (bytes of length field or fixed body, kind): see the MessagePack specification.

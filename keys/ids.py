@@ -56,7 +56,7 @@ class Id(bytes):
     kind: ClassVar[str] = ""
     size: ClassVar[int] = 0
 
-    def __new__(cls, value: bytes) -> Self:
+    def __new__(cls, value: object) -> Self:
         """Take ``size`` bytes; raises ``BadEncoding`` for any other length or type."""
         if not isinstance(value, bytes) or len(value) != cls.size:
             raise BadEncoding(f"a {cls.kind} id has {cls.size} bytes")
@@ -146,3 +146,20 @@ class RecordId(Id):
 
     kind = "record"
     size = RECORD_BYTES
+
+
+def prefix_range(kind: type[Id], text: str) -> tuple[bytes, bytes]:
+    """The lowest and highest id whose text form starts with ``text``; raises ``UsageError``."""
+    wanted = text.strip().lower().replace("-", "")
+    groups = -(-kind.size * 8 // 5)
+    if not wanted or len(wanted) > groups or any(c not in BASE32_VALUES for c in wanted):
+        raise UsageError(f"{text[:32]!r} is not a {kind.kind} id or the start of one")
+    number = 0
+    for c in wanted:
+        number = number << 5 | BASE32_VALUES[c]
+    shift = kind.size * 8 - 5 * len(wanted)
+    if shift < 0:
+        low = number >> -shift
+        return low.to_bytes(kind.size, "big"), low.to_bytes(kind.size, "big")
+    low, high = number << shift, (number + 1 << shift) - 1
+    return low.to_bytes(kind.size, "big"), high.to_bytes(kind.size, "big")

@@ -1,12 +1,12 @@
 """Statements: what only a person may do, signed by an owner's key (R16, R22). See GRANTS.md.
 
-A statement is the canonical MessagePack of ``[1, agent, signer, after, kind, body]``. Its id is the
-BLAKE2b-256 of those bytes; the signature is over the id, under ``STATEMENT_DOMAIN``.
+A statement is the canonical MessagePack of ``[1, agent, signer, after, kind, body]``. Its id is
+the BLAKE2b-256 of those bytes; the signature is over the id, under ``STATEMENT_DOMAIN``.
 
-1. ``parse`` is the only maker of a ``Statement`` from outside bytes; it checks bounds, the canonical
-   form, the body's exact fields and the signature, in this order, and raises ``BadInput``.
-2. ``found`` and the statements of an owner (certify, decertify, rotate) carry an empty agent; the id
-   of a founding statement *is* the agent's id.
+1. ``parse`` is the only maker of a ``Statement`` from outside bytes; it checks bounds, the
+   canonical form, the body's exact fields and the signature, and raises ``BadInput``.
+2. ``found`` and the statements of an owner (certify, decertify, rotate) carry an empty agent; the
+   id of a founding statement *is* the agent's id.
 3. A kind that this version does not know is kept and forwarded, and has no effect.
 """
 

@@ -91,19 +91,27 @@ def log_lines(
     rows = store.connection.execute(
         "SELECT header, payload IS NULL, reason, time_ms FROM entry JOIN log ON log.id = entry.log"
         " WHERE (?1 IS NULL OR record = ?1) AND (?2 IS NULL OR device = ?2)"
-        " ORDER BY entry.id DESC LIMIT ?3", (record, device, limit),
+        " ORDER BY entry.id DESC LIMIT ?3",
+        (record, device, limit),
     )
     out = []
     for data, gone, reason, time_ms in rows:
         header = decode_header(data)
         known = header.payload_kind in PayloadKind.__members__.values()
-        out.append({
-            "entry": str(header.hash), "device": str(header.device), "log": str(header.log),
-            "seq": header.seq, "record": str(header.record),
-            "kind": PayloadKind(header.payload_kind).name.lower() if known else "unknown",
-            "via": Via(header.via).name.lower(), "time_ms": time_ms,
-            "payload": "gone" if gone else "here", "reason": reason,
-        })
+        out.append(
+            {
+                "entry": str(header.hash),
+                "device": str(header.device),
+                "log": str(header.log),
+                "seq": header.seq,
+                "record": str(header.record),
+                "kind": PayloadKind(header.payload_kind).name.lower() if known else "unknown",
+                "via": Via(header.via).name.lower(),
+                "time_ms": time_ms,
+                "payload": "gone" if gone else "here",
+                "reason": reason,
+            }
+        )
     return out
 
 
@@ -111,27 +119,40 @@ def set_aside(store: AgentStore) -> list[dict[str, Any]]:
     """Entries that are held and do not count, erased ones aside, each with its reason (R5)."""
     rows = store.connection.execute(
         "SELECT header, reason FROM entry WHERE reason IS NOT NULL AND reason <> 'erased'"
-        " ORDER BY entry.id LIMIT ?", (SET_ASIDE_MAX,),
+        " ORDER BY entry.id LIMIT ?",
+        (SET_ASIDE_MAX,),
     )
     out = []
     for data, reason in rows:
         header = decode_header(data)
-        out.append({
-            "entry": str(EntryHash(header.hash)), "record": str(header.record),
-            "device": str(header.device), "seq": header.seq, "reason": reason,
-        })
+        out.append(
+            {
+                "entry": str(EntryHash(header.hash)),
+                "record": str(header.record),
+                "device": str(header.device),
+                "seq": header.seq,
+                "reason": reason,
+            }
+        )
     return out
 
 
 def count_records(store: AgentStore) -> int:
     """Records held that are not erased."""
-    return int(store.connection.execute(
-        "SELECT count(*) FROM record WHERE own <> 'erased'"
-    ).fetchone()[0])
+    return int(
+        store.connection.execute("SELECT count(*) FROM record WHERE own <> 'erased'").fetchone()[0]
+    )
 
 
 def count_set_aside(store: AgentStore) -> int:
     """How many entries are held and do not count, erased ones aside."""
-    return int(store.connection.execute(
-        "SELECT count(*) FROM entry WHERE reason IS NOT NULL AND reason <> 'erased'"
-    ).fetchone()[0])
+    return int(
+        store.connection.execute(
+            "SELECT count(*) FROM entry WHERE reason IS NOT NULL AND reason <> 'erased'"
+        ).fetchone()[0]
+    )
+
+
+def quick_check(store: AgentStore) -> str:
+    """SQLite's own check of the file: ``ok`` or what is wrong."""
+    return str(store.connection.execute("PRAGMA quick_check(1)").fetchone()[0])

@@ -45,5 +45,5 @@ def tombstones_past(
         for entry, device, incarnation, seq in store.connection.execute(
             "SELECT hash, device, incarnation, seq FROM tombstone WHERE effective = 1 ORDER BY hash"
         )
-        if device in devices and seq > cuts.get((device, incarnation), 0)  # type: ignore[operator]
+        if device in devices and seq > cuts.get((device, incarnation), 0)
     ]

@@ -83,7 +83,7 @@ class AioDoor:
             path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
         door = cls(connection)
-        raw: sqlite3.Connection = connection._conn
+        raw: sqlite3.Connection = connection._conn  # noqa: SLF001 - see run
         try:
             await door.run(lambda: [raw.execute(pragma).fetchall() for pragma in PRAGMAS])
         except BaseException:
@@ -93,7 +93,8 @@ class AioDoor:
 
     async def run(self, work: Callable[[], T]) -> T:
         """One hop: the only use of aiosqlite's private ``_execute`` (pinned; tested)."""
-        return await self._connection._execute(work)  # type: ignore[no-any-return, no-untyped-call]
+        execute = self._connection._execute  # noqa: SLF001
+        return await execute(work)  # type: ignore[no-any-return, no-untyped-call]
 
     async def close(self) -> None:
         """Close the connection and end its thread."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from typing import Final
+from dataclasses import replace
 
 import keys.codec as codec
-from crdt.chain import VerifiedEntry
-from crdt.entry import NO_RECORD, LogId, decode_header, derived_id
+from crdt.chain import VerifiedEntry, VerifiedRun
+from crdt.entry import NO_RECORD, LogId, PayloadKind, derived_id
 from crdt.payload import decode_open, decode_tombstone
 from keys.ids import AgentId, DeviceId, EntryHash, Incarnation
 from memory.folding import Folder
 from memory.rows import LAYERS
+from memory.tables import Tables
 
 
 class Tombstones:
@@ -175,3 +176,17 @@ def clean(connection: sqlite3.Connection) -> bool:
 def truncate(connection: sqlite3.Connection) -> bool:
     """Write the WAL back and cut it to nothing; False while a reader is in the way."""
     return bool(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0)
+
+
+def keep_out(run: VerifiedRun, tables: Tables) -> VerifiedRun:
+    """R30: no payload of a record that a tombstone names enters the store."""
+    if not tables.any_withheld():
+        return run
+    kept = tuple(
+        replace(e, payload=None)
+        if e.header.payload_kind not in (PayloadKind.OPEN, PayloadKind.TOMBSTONE)
+        and tables.is_withheld(e.header.record)
+        else e
+        for e in run.entries
+    )
+    return replace(run, entries=kept)

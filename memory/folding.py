@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from crdt.entry import Header, LogId, PayloadKind, decode_header
 from crdt.fingerprint import FingerprintKey, fingerprints
-from crdt.fold import RecordFold, Stored, Verdict, fold_record
+from crdt.fold import Reason, RecordFold, Stored, Verdict, fold_record
 from keys.authority import Authority
 from keys.ids import AgentId, RecordId
 from memory.judge import LogJudge
@@ -119,11 +119,13 @@ class Folder:
         if self.tables.is_erased(record):
             batch.folds[record] = None
             self.tables.drop_payloads(record)
-            reasons = {s.header.hash: self.judge(s.header).reason or "erased" for s in stored}
+            reasons: dict[bytes, str] = {
+                s.header.hash: self.judge(s.header).reason or Reason.ERASED for s in stored
+            }
         else:
             fold = fold_record(self.agent, RecordId(record), stored, self.judge)
             batch.folds[record] = fold
-            reasons = dict(fold.reasons)
+            reasons = {bytes(entry): reason for entry, reason in fold.reasons.items()}
         self.tables.set_reasons(entries, reasons)
 
     def _raise_times(self, record: bytes, stored: list[Stored], raised: set[bytes]) -> list[Stored]:

@@ -10,16 +10,18 @@ from crdt.fingerprint import normalise
 from keys.errors import UsageError
 from keys.ids import RecordId
 from memory.authoring import Author
+from memory.notes import check_reason
 from memory.query import get
 from memory.scope import Scope
 from memory.store import AgentStore
-from memory.writing import check_reason
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What forgetting would erase: the records named, what was derived from them, records of the
-    same value, and the sources that hold the words (erased only when asked).
+    """What forgetting would erase.
+
+    The records named with those of the same value, what was derived from them, and the sources
+    that hold the words (erased only when asked).
     """
 
     named: tuple[RecordId, ...]
@@ -44,7 +46,6 @@ def reach_of(store: AgentStore, records: Iterable[RecordId]) -> Reach:
 
 
 def forget(
-    store: AgentStore,
     author: Author,
     reach: Reach,
     *,
@@ -57,6 +58,7 @@ def forget(
 
     The files still hold the bytes until ``AgentStore.clean`` has run.
     """
+    store = author.store
     check_reason(reason)
     wanted = [*reach.named, *reach.derived, *(reach.sources if with_sources else ())]
     with author.commit(via, now_us) as commit:

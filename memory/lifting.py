@@ -26,9 +26,7 @@ class LiftTarget:
 
 
 def lift_targets(store: AgentStore, record: RecordId) -> list[LiftTarget]:
-    """What refuses the value of ``record``: its own facts, those of records of the same value,
-    and tombstones that list it.
-    """
+    """What refuses a record's value: its own facts, those of its equals, and tombstones."""
     return _targets(store, {bytes(record)}, store.folder.tables.macs(record))
 
 
@@ -40,13 +38,20 @@ def lift_targets_of(store: AgentStore, text: str) -> list[LiftTarget]:
 def _targets(store: AgentStore, refusers: set[bytes], macs: list[bytes]) -> list[LiftTarget]:
     tombstones: set[tuple[bytes, bytes]] = set()
     for mac in macs:
-        refusers.update(r[0] for r in store.connection.execute(
-            "SELECT record FROM print JOIN record USING (n) WHERE mac = ? AND refuses = 1", (mac,)
-        ))
-        tombstones.update(store.connection.execute(
-            "SELECT record, hash FROM tombstone_print JOIN tombstone ON tombstone = hash"
-            " WHERE mac = ?", (mac,),
-        ).fetchall())
+        refusers.update(
+            r[0]
+            for r in store.connection.execute(
+                "SELECT record FROM print JOIN record USING (n) WHERE mac = ? AND refuses = 1",
+                (mac,),
+            )
+        )
+        tombstones.update(
+            store.connection.execute(
+                "SELECT record, hash FROM tombstone_print JOIN tombstone ON tombstone = hash"
+                " WHERE mac = ?",
+                (mac,),
+            ).fetchall()
+        )
     targets = []
     for refuser in sorted(refusers):
         facts = _withholding(store, RecordId(refuser))
@@ -66,7 +71,8 @@ def _withholding(store: AgentStore, record: RecordId) -> list[tuple[bytes, str]]
         return []
     seen = get(store, Scope(store.agent, every_state=True), record, now_us=0)
     return [
-        (entry, key) for entry, key, value in seen.detail["facts"]
+        (entry, key)
+        for entry, key, value in seen.detail["facts"]
         if key.startswith("next.") or value.partition(" ")[0] == "deprecated"
     ]
 

@@ -90,7 +90,7 @@ class Logs:
         return sorted(Tip(seq, h) for h, (seq, _) in branch.items() if h not in followed)
 
     def branch_entries(self, row: LogRow) -> dict[EntryHash, tuple[int, EntryHash]]:
-        """hash -> (seq, prev) of the entries past a fork's last common commit."""
+        """Hash -> (seq, prev) of the entries past a fork's last common commit."""
         found = self._db.execute(
             "SELECT header FROM entry WHERE log = ? AND seq > ?", (row.id, row.fork_seq or 0)
         )
@@ -137,7 +137,8 @@ class Logs:
         assert opening is not None, "verify_run lets no opening pass without its payload"
         heads = decode_open(opening).heads
         cursor = self._db.execute(
-            "INSERT INTO log (device, incarnation, heads, tip_seq, tip_hash) VALUES (?, ?, ?, 0, ?)",
+            "INSERT INTO log (device, incarnation, heads, tip_seq, tip_hash)"
+            " VALUES (?, ?, ?, 0, ?)",
             (run.log.device, run.log.incarnation, b"".join(heads), NO_PREV),
         )
         assert cursor.lastrowid is not None

@@ -21,18 +21,12 @@ from keys.errors import BadInput, RefusedError, RoostError, UsageError
 from keys.ids import RecordId
 from keys.signing import random_bytes
 from memory.authoring import Author, Commit
+from memory.notes import Note, check_note, creation_ops
 from memory.query import Filters, Seen, list_records
 from memory.rows import COMPARED_KINDS
 from memory.scope import Scope
 from memory.store import AgentStore
-from memory.writing import (
-    MARK_ID_BYTES,
-    Note,
-    check_note,
-    creation_ops,
-    live_duplicate,
-    refuse_returning,
-)
+from memory.writing import MARK_ID_BYTES, live_duplicate, refuse_returning
 
 EXPORTED_STATES = ("proposed", "new", "current", "deprecated", "superseded", "expired", "duplicate")
 
@@ -75,11 +69,9 @@ def origin_of(seen: Seen) -> RecordId:
     return RecordId(origin) if isinstance(origin, bytes) and len(origin) == 16 else seen.record
 
 
-def import_rows(
-    store: AgentStore, author: Author, rows: Sequence[ImportRow], now_us: int
-) -> Imported:
+def import_rows(author: Author, rows: Sequence[ImportRow], now_us: int) -> Imported:
     """Import rows in one transaction; what cannot be imported is reported, the rest is."""
-    done = Imported()
+    store, done = author.store, Imported()
     fresh: dict[RecordId, RecordId] = {}
     values: set[tuple[bytes, str]] = set()
     created: list[tuple[ImportRow, RecordId]] = []
@@ -105,9 +97,13 @@ def import_rows(
     return done
 
 
-def _import(  # noqa: PLR0913 - one row and what the import has seen so far
-    store: AgentStore, commit: Commit, row: ImportRow, values: set[tuple[bytes, str]],
-    now_us: int, fresh: dict[RecordId, RecordId],
+def _import(
+    store: AgentStore,
+    commit: Commit,
+    row: ImportRow,
+    values: set[tuple[bytes, str]],
+    now_us: int,
+    fresh: dict[RecordId, RecordId],
 ) -> RecordId | None:
     note = check_note(row.note)
     if row.origin is not None and _known(store, row.origin) is not None:
@@ -127,13 +123,27 @@ def _import(  # noqa: PLR0913 - one row and what the import has seen so far
         extra.append(("body.origin", bytes(row.origin)))
     if row.recorded_ms is not None:
         extra.append(("body.recorded_ms", row.recorded_ms))
-    ops = creation_ops(Note(
-        text=note.text, kind=note.kind, layer=note.layer, tags=note.tags, category=note.category,
-        provenance=note.provenance, source=note.source, speaker=note.speaker,
-        session=note.session, title=note.title, valid_from=note.valid_from, valid_to=note.valid_to,
-        expires=note.expires, weight=note.weight, derived_from=tuple(sources),
-        imported=note.imported if note.kind != "turn" else None, extra=tuple(extra),
-    ))
+    ops = creation_ops(
+        Note(
+            text=note.text,
+            kind=note.kind,
+            layer=note.layer,
+            tags=note.tags,
+            category=note.category,
+            provenance=note.provenance,
+            source=note.source,
+            speaker=note.speaker,
+            session=note.session,
+            title=note.title,
+            valid_from=note.valid_from,
+            valid_to=note.valid_to,
+            expires=note.expires,
+            weight=note.weight,
+            derived_from=tuple(sources),
+            imported=note.imported if note.kind != "turn" else None,
+            extra=tuple(extra),
+        )
+    )
     if row.state == "deprecated":
         ops.append(put(f"mark.{random_bytes(MARK_ID_BYTES).hex()}", "deprecated imported"))
     return commit.create(ops)

@@ -41,6 +41,9 @@ _SEEN: Final = (
     " r.speaker, r.session, r.layer, r.weight, r.title, r.valid_from, r.valid_to, r.expires,"
     " r.created_ms, r.changed_ms, r.device, r.via, r.detail"
 )
+DETAIL_BYTES_MAX: Final = 2**24
+DETAIL_ITEMS_MAX: Final = 2**20
+_FIELDS: Final = tuple(part.strip().removeprefix("r.") for part in _SEEN.split(","))
 # A duplicate stands in for its canonical record once that has expired.
 _LIVE: Final = (
     "(r.live = 1 OR (r.duplicate IS NOT NULL AND r.state IN ('new', 'current') AND EXISTS"
@@ -128,7 +131,7 @@ def search(
         " ORDER BY score DESC, r.record LIMIT :limit",
         values,
     ).fetchall()
-    return _seen(store.connection, rows, filters)
+    return _seen(store.connection, rows)
 
 
 def explain(
@@ -148,7 +151,7 @@ def explain(
     ).fetchall()
     return [
         (s.record, state if (state := s.state_at(now_us)) not in LIVE_STATES else "filtered")
-        for s in _seen(store.connection, rows, Filters())
+        for s in _seen(store.connection, rows)
     ]
 
 
@@ -165,8 +168,8 @@ def list_records(
     scope.require(store.agent)
     where, values, join = _where(filters, now_us, readers=not scope.every_state)
     total = store.connection.execute(
-        f"SELECT count(*) FROM record AS r {join} WHERE {where}",
-        values,  # noqa: S608
+        f"SELECT count(*) FROM record AS r {join} WHERE {where}",  # noqa: S608 - see _where
+        values,
     ).fetchone()[0]
     if cursor is not None:
         where += " AND (r.created_ms, r.record) < (:cursor_ms, :cursor_record)"
@@ -176,7 +179,7 @@ def list_records(
         " ORDER BY r.created_ms DESC, r.record DESC LIMIT :limit",
         values | {"limit": _limit(limit)},
     ).fetchall()
-    seen = _seen(store.connection, rows, filters)
+    seen = _seen(store.connection, rows)
     more = len(seen) == limit
     return Page(seen, total, f"{seen[-1].created_ms}.{seen[-1].record}" if more else None)
 
@@ -191,7 +194,7 @@ def get(store: AgentStore, scope: Scope, record: RecordId, *, now_us: int) -> Se
     ).fetchall()
     if not rows:
         raise NotFoundError("no such record", record=str(record))
-    return _seen(store.connection, rows, Filters())[0]
+    return _seen(store.connection, rows)[0]
 
 
 def resolve(store: AgentStore, scope: Scope, text: str) -> RecordId:
@@ -290,6 +293,17 @@ def _where(filters: Filters, now_us: int, *, readers: bool) -> tuple[str, dict[s
         values["at"] = filters.as_of_us or now_us if at_us is None else at_us
         if at_us is not None:
             parts.append("(r.valid_from IS NULL OR r.valid_from <= :at)")
+    _columns(parts, values, filters)
+    _listed(parts, values, "r.kind", "kind", filters.kinds)
+    for i, tag in enumerate(filters.tags):
+        parts.append(f"EXISTS (SELECT 1 FROM tag WHERE tag.n = r.n AND tag.tag = :tag{i})")  # noqa: S608
+        values[f"tag{i}"] = tag
+    if filters.states:
+        _states(parts, values, filters.states)
+    return " AND ".join(parts) or "1", values, join
+
+
+def _columns(parts: list[str], values: dict[str, Any], filters: Filters) -> None:
     for column, value in (
         ("layer", filters.layer),
         ("source", filters.source),
@@ -304,13 +318,6 @@ def _where(filters: Filters, now_us: int, *, readers: bool) -> tuple[str, dict[s
     if filters.until_us is not None:
         parts.append("r.created_ms * 1000 < :until")
         values["until"] = filters.until_us
-    _listed(parts, values, "r.kind", "kind", filters.kinds)
-    for i, tag in enumerate(filters.tags):
-        parts.append(f"EXISTS (SELECT 1 FROM tag WHERE tag.n = r.n AND tag.tag = :tag{i})")
-        values[f"tag{i}"] = tag
-    if filters.states:
-        _states(parts, values, filters.states)
-    return " AND ".join(parts) or "1", values, join
 
 
 def _listed(
@@ -334,25 +341,17 @@ def _states(parts: list[str], values: dict[str, Any], states: Sequence[str]) -> 
     _listed(parts, values, state, "state", states)
 
 
-def _seen(
-    connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]], filters: Filters
-) -> list[Seen]:
+def _seen(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[Seen]:
     out: list[Seen] = []
     for row in rows:
         tags = tuple(
             t[0]
             for t in connection.execute("SELECT tag FROM tag WHERE n = ? ORDER BY tag", (row[0],))
         )
-        out.append(
-            Seen(
-                row[0],
-                RecordId(row[1]),
-                *row[2:21],
-                codec.decode(row[21], 2**24, 2**20),
-                tags,
-                row[22],
-            )
-        )
+        values = dict(zip(_FIELDS, row, strict=False))
+        values["record"] = RecordId(row[1])
+        values["detail"] = codec.decode(values["detail"], DETAIL_BYTES_MAX, DETAIL_ITEMS_MAX)
+        out.append(Seen(**values, tags=tags, score=row[-1]))
     return out
 
 

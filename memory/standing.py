@@ -29,8 +29,10 @@ class Standings:
         self._db = connection
 
     def settle(self, folded: set[bytes], macs: set[bytes]) -> set[bytes]:
-        """Decide for ``folded`` records, all who share a fingerprint with them or one of
-        ``macs``, and all derived from them; the records that read withheld or returning."""
+        """Decide for records, all of the same values or of ``macs``, and all derived from them.
+
+        Returns the records that read withheld or returning.
+        """
         affected = set(folded)
         groups = macs | self._macs_of(folded)
         for mac in groups:
@@ -119,7 +121,8 @@ class Standings:
         return [
             r[0]
             for r in self._db.execute(
-                "SELECT target FROM link JOIN record USING (n) WHERE record = ? AND what = 'source'",
+                "SELECT target FROM link JOIN record USING (n)"
+                " WHERE record = ? AND what = 'source'",
                 (record,),
             )
         ]

@@ -10,28 +10,28 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 
 import keys.codec as codec
 from crdt.chain import RawEntry, VerifiedRun
-from crdt.entry import Header, LogId, PayloadKind, decode_header
+from crdt.entry import Header, PayloadKind
 from crdt.fingerprint import NORMALISATION, FingerprintKey, fingerprints
 from crdt.log import AheadTombstone, Appended, ServedRun, Stretch, Vector, Want
 from crdt.payload import ENGINE, Fingerprint
 from crdt.vector import statements_digest, vector_digest
 from keys.authority import Authority
 from keys.errors import BadInput
-from keys.ids import AgentId, DeviceId, EntryHash, Incarnation, hash256
+from keys.ids import AgentId, DeviceId
 from keys.limits import STATEMENTS_PER_AGENT_MAX
 from keys.statements import Statement, agent_of, parse_stored
 from memory import erasing, schema
-from memory.erasing import Tombstones
+from memory.erasing import Tombstones, keep_out
 from memory.folding import Folder
 from memory.logs import Logs, NewEntry
 from memory.rows import COMPARED_KINDS
 from memory.standing import Standings
 from memory.transaction import transaction
+from memory.wants import Wants
 
 REBUILD_CHUNK = 512
 
@@ -53,6 +53,7 @@ class AgentStore:
         self.logs = Logs(connection, agent)
         self.tombstones = Tombstones(connection, agent)
         self.standings = Standings(connection)
+        self._wants = Wants(connection, self.logs)
         self.withheld_hook: Callable[[set[bytes]], list[NewEntry]] | None = None
         self.authority = self._load_authority()
         self.folder = self._make_folder()
@@ -177,24 +178,12 @@ class AgentStore:
             new = [
                 entry
                 for run in runs
-                for entry in self.logs.append(self._keep_out(run), now_us, self.authority.times)
+                for entry in self.logs.append(
+                    keep_out(run, self.folder.tables), now_us, self.authority.times
+                )
             ]
             self.after_append(new)
         return Appended(len(new), sum(len(run.entries) for run in runs) - len(new))
-
-    def _keep_out(self, run: VerifiedRun) -> VerifiedRun:
-        """R30: no payload of a record that a tombstone names enters the store."""
-        tables = self.folder.tables
-        if not tables.any_withheld():
-            return run
-        kept = tuple(
-            replace(e, payload=None)
-            if e.header.payload_kind not in (PayloadKind.OPEN, PayloadKind.TOMBSTONE)
-            and tables.is_withheld(e.header.record)
-            else e
-            for e in run.entries
-        )
-        return replace(run, entries=kept)
 
     def after_append(self, new: Sequence[NewEntry]) -> None:
         """Fold what new entries touch; inside the transaction that appended them."""
@@ -300,7 +289,8 @@ class AgentStore:
             changed.update(
                 r[0]
                 for r in self.connection.execute(
-                    "SELECT DISTINCT record FROM entry WHERE log = ? AND payload_kind NOT IN (0, 2)",
+                    "SELECT DISTINCT record FROM entry"
+                    " WHERE log = ? AND payload_kind NOT IN (0, 2)",
                     (row.id,),
                 )
             )
@@ -383,66 +373,22 @@ class AgentStore:
 
     def wants(self, limit: int) -> list[Want]:
         """Payloads to ask other nodes for (R32)."""
-        rows = self.connection.execute(
-            "SELECT device, incarnation, seq, hash FROM entry JOIN log ON log.id = entry.log"
-            " WHERE payload IS NULL AND NOT EXISTS (SELECT 1 FROM tombstone AS t"
-            " WHERE t.record = entry.record AND t.effective = 1) ORDER BY entry.id LIMIT ?",
-            (limit,),
-        )
-        return [
-            Want(LogId(DeviceId(d), Incarnation(i)), seq, EntryHash(h)) for d, i, seq, h in rows
-        ]
+        return self._wants.wants(limit)
 
     def payloads(self, wanted: Sequence[Want]) -> list[tuple[Want, bytes]]:
         """Those of the wanted payloads that are here."""
-        out: list[tuple[Want, bytes]] = []
-        for want in wanted:
-            row = self.logs.row(want.log)
-            found = (
-                row
-                and self.connection.execute(
-                    "SELECT payload FROM entry WHERE log = ? AND seq = ? AND hash = ?",
-                    (row.id, want.seq, want.hash),
-                ).fetchone()
-            )
-            if found and found[0] is not None:
-                out.append((want, found[0]))
-        return out
+        return self._wants.payloads(wanted)
 
     def add_payloads(self, found: Sequence[tuple[Want, bytes]], now_us: int) -> int:
         """Store payloads that match their headers and are not covered by a tombstone (R32)."""
-        taken: set[bytes] = set()
-        count = 0
         with transaction(self.connection):
-            for want, payload in found:
-                row = self.logs.row(want.log)
-                held = (
-                    row
-                    and self.connection.execute(
-                        "SELECT id, header FROM entry WHERE log = ? AND seq = ? AND hash = ?"
-                        " AND payload IS NULL",
-                        (row.id, want.seq, want.hash),
-                    ).fetchone()
-                )
-                header = decode_header(held[1]) if held else None
-                if held is None or header is None or hash256(payload) != header.payload_hash:
-                    continue
-                if self.folder.tables.is_withheld(header.record):
-                    continue
-                self.connection.execute(
-                    "UPDATE entry SET payload = ? WHERE id = ?", (payload, held[0])
-                )
-                taken.add(bytes(header.record))
-                count += 1
-            if taken and not self.waiting_for_key:
-                self._fold(taken, set())
-        return count
+            taken = self._wants.take(found, self.folder.tables)
+            records = {bytes(record) for record in taken}
+            if records and not self.waiting_for_key:
+                self._fold(records, set())
+        return len(taken)
 
     # -- erasing ---------------------------------------------------------------------------------
-
-    def quick_check(self) -> str:
-        """SQLite's own check of the file: ``ok`` or what is wrong."""
-        return str(self.connection.execute("PRAGMA quick_check(1)").fetchone()[0])
 
     def clean(self) -> bool:
         """Get erased bytes out of the files; False when a reader is in the way (R34)."""

@@ -35,11 +35,12 @@ _WHOLE: Final = {
     "#": "x23",
 }
 
-STOP_WORDS: Final = frozenset(
-    "a an and are as at be been but by can did do does for from had has have he her his how i if in"
-    " is it its me my of on or our she so that the their them then there they this to was we were"
-    " what when where which who whom whose why will with would you your s t".split()
-)
+_STOP: Final = """
+a an and are as at be been but by can did do does for from had has have he her his how i if in is it
+its me my of on or our she so that the their them then there they this to was we were what when
+where which who whom whose why will with would you your s t
+"""
+STOP_WORDS: Final = frozenset(_STOP.split())
 
 
 def index_terms(text: str) -> str:
@@ -73,9 +74,7 @@ def _drop_surrogates(text: str) -> str:
 
 def _identifiers(text: str) -> str:
     """Whole identifiers as one word each, and the parts of camel case."""
-    out: list[str] = []
-    for found in _IDENTIFIER.findall(text):
-        out.append("".join(_WHOLE.get(c, c) for c in found))
+    out = ["".join(_WHOLE.get(c, c) for c in found) for found in _IDENTIFIER.findall(text)]
     if _HAS_CAMEL.search(text):
         for word in re.findall(r"[A-Za-z0-9]+", text):
             parts = _CAMEL.split(word)

@@ -5,7 +5,6 @@ The refusals here are the writer's courtesy; what readers see is decided by the 
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -15,25 +14,15 @@ from crdt.fold import TAG, next_key
 from crdt.payload import Op, delete, put
 from keys.errors import BadInput, RefusedError, RoostError, UsageError
 from keys.ids import RecordId
-from keys.limits import (
-    NAME_BYTES_MAX,
-    REASON_BYTES_MAX,
-    SOURCE_BYTES_MAX,
-    SOURCES_PER_RECORD_MAX,
-    TAG_BYTES_MAX,
-    TAG_VALUE_BYTES,
-    TAGS_PER_RECORD_MAX,
-    TEXT_BYTES_MAX,
-)
 from keys.signing import random_bytes
 from memory.authoring import Author, Commit
+from memory.notes import Note, add_tag, check_note, check_reason, check_tags, clean, creation_ops
 from memory.query import Seen, get
-from memory.rows import CATEGORIES, COMPARED_KINDS, LAYERS, LIVE_STATES, PROVENANCES
+from memory.rows import COMPARED_KINDS, LIVE_STATES, PROVENANCES
 from memory.scope import Scope
 from memory.store import AgentStore
 
 MARK_ID_BYTES = 8
-WRITABLE_KINDS = ("observation", "turn")
 
 
 class TombstonedError(RefusedError):
@@ -56,29 +45,6 @@ class NotLiveError(RefusedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """What somebody wants remembered. Times in microseconds UTC."""
-
-    text: str
-    kind: str = "observation"
-    layer: str = "day"
-    tags: tuple[str, ...] = ()
-    category: str = "fact"
-    provenance: str = "user"
-    source: str | None = None
-    speaker: str | None = None
-    session: str | None = None
-    title: str | None = None
-    valid_from: int | None = None
-    valid_to: int | None = None
-    expires: int | None = None
-    weight: float = 1.0
-    derived_from: tuple[RecordId, ...] = ()
-    imported: bytes | None = None  # the run of an import; makes an observation wait (R21)
-    extra: tuple[tuple[str, str | int | float | bytes | None], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Written:
     """The record that now holds the value, and whether it is a new one."""
 
@@ -94,26 +60,22 @@ class BatchResult:
     refused: list[tuple[int, RoostError]] = field(default_factory=list)
 
 
-def remember(store: AgentStore, author: Author, note: Note, via: Via, now_us: int) -> Written:
-    """Write one note; raises ``UsageError`` or, for a value that may not return, an error of
-    exit code 3.
-    """
-    result = remember_batch(store, author, [note], via, now_us)
+def remember(author: Author, note: Note, via: Via, now_us: int) -> Written:
+    """Write one note; raises ``UsageError``, or ``RefusedError`` where it may not return."""
+    result = remember_batch(author, [note], via, now_us)
     if result.refused:
         raise result.refused[0][1]
     return result.written[0]
 
 
-def remember_batch(
-    store: AgentStore, author: Author, notes: Sequence[Note], via: Via, now_us: int
-) -> BatchResult:
+def remember_batch(author: Author, notes: Sequence[Note], via: Via, now_us: int) -> BatchResult:
     """Write notes in one commit; what is refused is reported and the rest is written."""
     result = BatchResult()
     seen: dict[tuple[bytes, str], RecordId] = {}
     with author.commit(via, now_us) as commit:
         for place, note in enumerate(notes):
             try:
-                written = _remember(store, commit, check_note(note), seen, now_us)
+                written = _remember(author.store, commit, check_note(note), seen, now_us)
             except (UsageError, RefusedError, BadInput) as exc:
                 result.refused.append((place, exc))
             else:
@@ -141,37 +103,6 @@ def _remember(
         seen.update({(m, note.kind): record for m in macs})
         return Written(record, created=True)
     return Written(commit.create(creation_ops(note)), created=True)
-
-
-def creation_ops(note: Note) -> list[Op]:
-    """The operations that create a record from a checked note."""
-    ops = [
-        put("kind", note.kind),
-        put("body.text", note.text),
-        put("body.category", note.category),
-        put("body.provenance", note.provenance),
-        put("field.layer", note.layer),
-        put("field.weight", note.weight),
-    ]
-    optional = {
-        "body.source": note.source,
-        "body.speaker": note.speaker,
-        "body.session": note.session,
-        "body.valid_from": note.valid_from,
-        "body.imported": note.imported,
-        "field.title": note.title,
-        "field.valid_to": note.valid_to,
-        "field.expires_at": note.expires,
-        **dict(note.extra),
-    }
-    ops += [put(key, value) for key, value in optional.items() if value is not None]
-    if note.derived_from:
-        ops.append(put("body.derived_from", b"".join(note.derived_from)))
-    return ops + [_tag(tag) for tag in note.tags]
-
-
-def _tag(tag: str) -> Op:
-    return put(TAG + tag, random_bytes(TAG_VALUE_BYTES))  # R12
 
 
 def refuse_returning(store: AgentStore, macs: Iterable[bytes]) -> None:
@@ -234,11 +165,10 @@ def _reinforce(
     }
     fresh = [t for t in note.tags if t not in held]
     if fresh:
-        commit.edit(record, [_tag(t) for t in fresh])
+        commit.edit(record, [add_tag(t) for t in fresh])
 
 
 def revise(
-    store: AgentStore,
     author: Author,
     record: RecordId,
     text: str,
@@ -248,6 +178,7 @@ def revise(
     now_us: int,
 ) -> Written:
     """Replace a live record's text by a new record; the old one is superseded."""
+    store = author.store
     reason = check_reason(reason)
     old = _live(store, record, now_us)
     note = check_note(
@@ -282,7 +213,6 @@ def revise(
 
 
 def mark(
-    store: AgentStore,
     author: Author,
     record: RecordId,
     word: str,
@@ -292,7 +222,8 @@ def mark(
     now_us: int,
 ) -> str:
     """Add a fact (``deprecated`` or ``current``) with its reason; the state afterwards."""
-    reason = check_reason(reason) if word == "deprecated" else _clean(reason).strip()
+    store = author.store
+    reason = check_reason(reason) if word == "deprecated" else clean(reason).strip()
     seen = get(store, Scope(store.agent, every_state=True), record, now_us=now_us)
     if seen.state == "erased":
         raise NotLiveError("the record is erased", record=str(record))
@@ -310,7 +241,6 @@ def mark(
 
 
 def change(
-    store: AgentStore,
     author: Author,
     record: RecordId,
     ops: Sequence[Op],
@@ -319,6 +249,7 @@ def change(
     now_us: int,
 ) -> None:
     """Write operations on a live record."""
+    store = author.store
     _live(store, record, now_us)
     with author.commit(via, now_us) as commit:
         commit.edit(record, ops)
@@ -326,7 +257,7 @@ def change(
 
 def tag_ops(tags: Iterable[str], held: Iterable[str]) -> list[Op]:
     """Adds of tags that a record does not have yet."""
-    return [_tag(t) for t in check_tags(tuple(tags)) if t not in set(held)]
+    return [add_tag(t) for t in check_tags(tuple(tags)) if t not in set(held)]
 
 
 def untag_ops(tags: Iterable[str], held: Iterable[str]) -> list[Op]:
@@ -363,96 +294,3 @@ def live_successor(store: AgentStore, record: RecordId, now_us: int) -> RecordId
             return RecordId(at)
         stack += store.folder.tables.targets(at, "next")
     return None
-
-
-# -- checking what comes in ----------------------------------------------------------------------
-
-
-def check_note(note: Note) -> Note:
-    """The note with its text, tags and names made storable; raises ``UsageError``."""
-    text = _clean(note.text)
-    if not text.strip():
-        raise UsageError("there is no text to remember")
-    if len(text.encode()) > TEXT_BYTES_MAX:
-        raise UsageError(f"a text has at most {TEXT_BYTES_MAX} bytes; split it")
-    _one_of("kind", note.kind, WRITABLE_KINDS)
-    _one_of("layer", note.layer, LAYERS)
-    _one_of("category", note.category, CATEGORIES)
-    _one_of("provenance", note.provenance, PROVENANCES)
-    if not 0.0 <= note.weight <= 1e9:
-        raise UsageError("a weight is a number from 0 to 1e9")
-    if len(note.derived_from) > SOURCES_PER_RECORD_MAX:
-        raise UsageError(f"a record has at most {SOURCES_PER_RECORD_MAX} sources")
-    if (
-        note.valid_from is not None
-        and note.valid_to is not None
-        and (note.valid_to <= note.valid_from)
-    ):
-        raise UsageError("valid-to is not after valid-from")
-    return Note(
-        text=text,
-        kind=note.kind,
-        layer=note.layer,
-        tags=check_tags(note.tags),
-        category=note.category,
-        provenance=note.provenance,
-        source=_short("source", note.source, SOURCE_BYTES_MAX),
-        speaker=_short("speaker", note.speaker, NAME_BYTES_MAX),
-        session=_short("session", note.session, SOURCE_BYTES_MAX),
-        title=_short("title", note.title, SOURCE_BYTES_MAX),
-        valid_from=note.valid_from,
-        valid_to=note.valid_to,
-        expires=note.expires,
-        weight=float(note.weight),
-        derived_from=tuple(dict.fromkeys(note.derived_from)),
-        imported=note.imported,
-        extra=note.extra,
-    )
-
-
-def check_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
-    """Distinct tags in NFC without white space at the ends; raises ``UsageError``."""
-    out: dict[str, None] = {}
-    for tag in tags:
-        clean = unicodedata.normalize("NFC", _clean(tag)).strip()
-        if not clean or any(c < " " or c == "\x7f" for c in clean):
-            raise UsageError("a tag is a word without control characters")
-        if len(clean.encode()) > TAG_BYTES_MAX:
-            raise UsageError(f"a tag has at most {TAG_BYTES_MAX} bytes")
-        out[clean] = None
-    if len(out) > TAGS_PER_RECORD_MAX:
-        raise UsageError(f"a record has at most {TAGS_PER_RECORD_MAX} tags")
-    return tuple(out)
-
-
-def check_reason(reason: str) -> str:
-    """A reason as it is stored; raises ``UsageError`` for an empty or overlong one."""
-    clean = " ".join(_clean(reason).split())
-    if not clean:
-        raise UsageError("a reason is required", hint="--reason TEXT")
-    if len(clean.encode()) > REASON_BYTES_MAX:
-        raise UsageError(f"a reason has at most {REASON_BYTES_MAX} bytes")
-    return clean
-
-
-def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise UsageError(f"no {name} {value[:32]!r}", hint="one of " + ", ".join(allowed))
-
-
-def _short(name: str, value: str | None, bytes_max: int) -> str | None:
-    if value is None:
-        return None
-    clean = _clean(value)
-    if len(clean.encode()) > bytes_max:
-        raise UsageError(f"a {name} has at most {bytes_max} bytes")
-    return clean
-
-
-def _clean(text: str) -> str:
-    """Lone surrogates become U+FFFD, so that every text can be stored, signed and sent."""
-    return (
-        text
-        if text.isascii()
-        else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    )

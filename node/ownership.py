@@ -105,16 +105,17 @@ class Ownership:
         return [*held, made]
 
     async def certify(self, key: OwnerKey, device: bytes, name: str, proof: bytes) -> Statement:
-        """Make a device one of the owner's (R19); kept, and added to every own agent by the
-        caller.
-        """
+        """Make a device one of the owner's (R19); the caller adds it to every own agent."""
         owner = await self.owner()
         held = await self.certificates(owner)
         covered = {before for s in held for before in s.after}
         heads = [bytes(s.id) for s in held if s.id not in covered]
         made = self.statement(
-            key, "certify", {"owner": owner, "device": device, "name": name, "proof": proof},
-            agent=b"", after=heads,
+            key,
+            "certify",
+            {"owner": owner, "device": device, "name": name, "proof": proof},
+            agent=b"",
+            after=heads,
         )
         await self._database.run(lambda db: db.owner_statements.add([made]))
         return made

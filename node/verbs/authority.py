@@ -5,21 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 from crdt.fingerprint import FingerprintKey
-from keys.errors import AmbiguousError, NotFoundError, RefusedError, UsageError
+from keys.errors import RefusedError, UsageError
 from keys.ids import DeviceId, EntryHash, OwnerId, StatementId
-from keys.limits import CUTS_MAX, KEY_BYTES, NAME_BYTES_MAX
+from keys.limits import CUTS_MAX, KEY_BYTES
 from keys.signing import random_bytes, seal
 from keys.statements import NONCE_BYTES, RIGHTS, agent_of
 from memory.audit import count_records
 from memory.cutting import cuts_of, tombstones_past
 from memory.lifting import LiftTarget, lift_targets, lift_targets_of, note_lift
+from memory.notes import check_reason
 from memory.store import AgentStore
-from memory.writing import check_reason
 from node.agents import AgentHandle
 from node.core import NodeCore
 from node.params import Params
 from node.times import iso_ms
-from node.verbs.writing import record_in
+from node.verbs.subjects import (
+    check_name,
+    device_of,
+    rights_of,
+    subject_of,
+    subject_text,
+)
+from node.verbs.targets import record_in
 
 Result = dict[str, Any]
 
@@ -34,10 +41,17 @@ async def create(core: NodeCore, params: Params) -> Result:
     certificates = await core.ownership.certify_own(key)
     values = FingerprintKey(random_bytes(KEY_BYTES))
     found = core.ownership.statement(
-        key, "found",
-        {"owner": key.public, "name": name, "nonce": random_bytes(NONCE_BYTES),
-         "recovery": await core.ownership.recovery(), "key": values.commitment},
-        agent=b"", after=[],
+        key,
+        "found",
+        {
+            "owner": key.public,
+            "name": name,
+            "nonce": random_bytes(NONCE_BYTES),
+            "recovery": await core.ownership.recovery(),
+            "key": values.commitment,
+        },
+        agent=b"",
+        after=[],
     )
     handle = await core.agents.create(agent_of(found), [found, *certificates], [values])
     await core.db.run(
@@ -50,9 +64,11 @@ async def list_agents(core: NodeCore, params: Params) -> Result:
     """The agents here, and those offered by peers that nobody accepted yet."""
     params.done()
     out = [await _agent_row(core, handle) for handle in await core.agents.open_all()]
-    for known in await core.db.run(lambda db: db.agents()):
-        if core.agents.get(known.agent) is None and known.left_us is None:
-            out.append({"agent": str(known.agent), "name": known.name, "accepted": False})
+    out += [
+        {"agent": str(known.agent), "name": known.name, "accepted": False}
+        for known in await core.db.run(lambda db: db.agents())
+        if core.agents.get(known.agent) is None and known.left_us is None
+    ]
     return {"agents": out}
 
 
@@ -84,7 +100,7 @@ async def _agent_row(core: NodeCore, handle: AgentHandle) -> Result:
 async def grant(core: NodeCore, params: Params) -> Result:
     """Give a device or an owner rights."""
     handle = await core.agents.resolve(params.text("agent"))
-    rights = _rights(params.texts("rights"))
+    rights = rights_of(params.texts("rights"))
     wanted, passphrase = params.text("subject"), params.optional_text("passphrase") or ""
     params.done()
     kind, subject, recovery = await subject_of(core, handle, wanted)
@@ -95,11 +111,19 @@ async def grant(core: NodeCore, params: Params) -> Result:
         certificates = await core.ownership.certificates(OwnerId(subject))
         await handle.write(lambda store, _a, now: store.add_statements(certificates, now))
     made = await core.ownership.act(
-        handle, key, "grant",
-        {"subject_kind": kind, "subject": subject, "rights": rights, "recovery": recovery,
-         "sealed": sealed, "until_ms": 0},
+        handle,
+        key,
+        "grant",
+        {
+            "subject_kind": kind,
+            "subject": subject,
+            "rights": rights,
+            "recovery": recovery,
+            "sealed": sealed,
+            "until_ms": 0,
+        },
     )
-    return {"statement": str(made.id), "subject": _subject_text(kind, subject), "rights": rights}
+    return {"statement": str(made.id), "subject": subject_text(kind, subject), "rights": rights}
 
 
 async def revoke(core: NodeCore, params: Params) -> Result:
@@ -123,12 +147,25 @@ async def revoke(core: NodeCore, params: Params) -> Result:
 
     rows, keep = await handle.read(cuts)
     made = await core.ownership.act(
-        handle, key, "revoke",
-        {"subject_kind": kind, "subject": subject, "rights": ["read"], "cuts": rows[:CUTS_MAX],
-         "keep": keep[:CUTS_MAX], "keeps": [], "replaces": [], "key": values.commitment},
+        handle,
+        key,
+        "revoke",
+        {
+            "subject_kind": kind,
+            "subject": subject,
+            "rights": ["read"],
+            "cuts": rows[:CUTS_MAX],
+            "keep": keep[:CUTS_MAX],
+            "keeps": [],
+            "replaces": [],
+            "key": values.commitment,
+        },
     )
-    return {"statement": str(made.id), "subject": _subject_text(kind, subject),
-            "kept_tombstones": [str(EntryHash(h)) for h in keep]}
+    return {
+        "statement": str(made.id),
+        "subject": subject_text(kind, subject),
+        "kept_tombstones": [str(EntryHash(h)) for h in keep],
+    }
 
 
 async def revoke_device(core: NodeCore, params: Params) -> Result:
@@ -150,15 +187,21 @@ async def revoke_device(core: NodeCore, params: Params) -> Result:
     held = await core.ownership.certificates(owner)
     covered = {before for s in held for before in s.after}
     made = core.ownership.statement(
-        key, "decertify", {"owner": owner, "device": device, "cuts": rows[:CUTS_MAX]},
-        agent=b"", after=[bytes(s.id) for s in held if s.id not in covered],
+        key,
+        "decertify",
+        {"owner": owner, "device": device, "cuts": rows[:CUTS_MAX]},
+        agent=b"",
+        after=[bytes(s.id) for s in held if s.id not in covered],
     )
     await core.db.run(lambda db: db.owner_statements.add([made]))
     for handle in await core.agents.open_all():
         await handle.write(lambda store, _a, now_us: store.add_statements([*held, made], now_us))
-    return {"statement": str(made.id), "device": str(device),
-            "agents": [str(h.agent) for h in mine],
-            "note": "agents of this owner that are not on this device are cut at their start"}
+    return {
+        "statement": str(made.id),
+        "device": str(device),
+        "agents": [str(h.agent) for h in mine],
+        "note": "agents of this owner that are not on this device are cut at their start",
+    }
 
 
 async def permissions(core: NodeCore, params: Params) -> Result:
@@ -178,19 +221,39 @@ def _permissions(store: AgentStore) -> list[Result]:
     authority = store.authority
     if authority.founding is None:
         return []
-    rows = [_row("owner", authority.founder, list(RIGHTS), authority.founding.id, None,
-                 authority.times[authority.founding.id], None)]
+    rows = [
+        _row(
+            "owner",
+            authority.founder,
+            list(RIGHTS),
+            authority.founding.id,
+            None,
+            authority.times[authority.founding.id],
+            None,
+        )
+    ]
     subjects = {(s.body["subject_kind"], s.body["subject"]): s for s in authority.valid("grant")}
     removed = {(s.body["subject_kind"], s.body["subject"]): s for s in authority.valid("revoke")}
     for kind, subject in sorted(subjects.keys() | removed.keys()):
-        holds = authority.holds_owner if kind == "owner" else (
-            lambda who, right: authority.holds_device(who, right).held
+        holds = (
+            authority.holds_owner
+            if kind == "owner"
+            else (lambda who, right: authority.holds_device(who, right).held)
         )
         rights = [r for r in RIGHTS if holds(subject, r)]
         given, taken = subjects.get((kind, subject)), removed.get((kind, subject))
         since = authority.times[given.id] if given else authority.times[taken.id]  # type: ignore[union-attr]
-        rows.append(_row(kind, subject, rights, given and given.id, None, since,
-                         authority.times[taken.id] if taken and not rights else None))
+        rows.append(
+            _row(
+                kind,
+                subject,
+                rights,
+                given.id if given else None,
+                None,
+                since,
+                authority.times[taken.id] if taken and not rights else None,
+            )
+        )
     names = {s.body["device"]: s.body["name"] for s in authority.valid("certify")}
     listed = {row["subject"] for row in rows}
     for certified in authority.valid("certify"):
@@ -198,18 +261,36 @@ def _permissions(store: AgentStore) -> list[Result]:
         rights = [r for r in RIGHTS if authority.holds_device(device, r).held]
         if str(device) not in listed:
             listed.add(str(device))
-            rows.append(_row("device", device, rights, certified.id, names[device],
-                             authority.times[certified.id], None if rights else 0))
+            rows.append(
+                _row(
+                    "device",
+                    device,
+                    rights,
+                    certified.id,
+                    names[device],
+                    authority.times[certified.id],
+                    None if rights else 0,
+                )
+            )
     return rows
 
 
 def _row(  # noqa: PLR0913 - the columns of a table
-    kind: str, subject: bytes, rights: list[str], statement: StatementId | None, name: str | None,
-    since_ms: int, revoked_ms: int | None,
+    kind: str,
+    subject: bytes,
+    rights: list[str],
+    statement: StatementId | None,
+    name: str | None,
+    since_ms: int,
+    revoked_ms: int | None,
 ) -> Result:
     return {
-        "subject": _subject_text(kind, subject), "kind": kind, "name": name, "rights": rights,
-        "since": iso_ms(since_ms), "statement": str(statement) if statement else None,
+        "subject": subject_text(kind, subject),
+        "kind": kind,
+        "name": name,
+        "rights": rights,
+        "since": iso_ms(since_ms),
+        "statement": str(statement) if statement else None,
         "revoked": iso_ms(revoked_ms) if revoked_ms else (revoked_ms == 0 or None),
     }
 
@@ -236,8 +317,11 @@ async def lift_record(
             store, author, record_in(store, wanted), reason, now_us
         )
     )
-    return {"record": str(record), "state": state,
-            "lifted": sum(len(t.facts) + len(t.tombstones) for t in targets)}
+    return {
+        "record": str(record),
+        "state": state,
+        "lifted": sum(len(t.facts) + len(t.tombstones) for t in targets),
+    }
 
 
 async def lift_value(core: NodeCore, handle: AgentHandle, text: str, passphrase: str) -> None:
@@ -252,70 +336,13 @@ async def _sign_lifts(
 ) -> None:
     key = await core.ownership.unlock(passphrase)
     for target in targets:
-        await core.ownership.act(handle, key, "lift", {
-            "record": target.record, "facts": [[e, k] for e, k in target.facts],
-            "tombstones": list(target.tombstones),
-        })
-
-
-# -- subjects and names ----------------------------------------------------------------------------
-
-
-async def device_of(core: NodeCore, text: str) -> DeviceId:
-    """The device that a name, an id or a prefix of one names."""
-    peers = await core.db.run(lambda db: db.peers.find(text))
-    if len(peers) > 1:
-        raise AmbiguousError(
-            "more than one device fits", candidates=[f"{p.shown_name} {p.device}" for p in peers]
+        await core.ownership.act(
+            handle,
+            key,
+            "lift",
+            {
+                "record": target.record,
+                "facts": [[e, k] for e, k in target.facts],
+                "tombstones": list(target.tombstones),
+            },
         )
-    if peers:
-        return peers[0].device
-    try:
-        return DeviceId.parse(text)
-    except UsageError as exc:
-        raise NotFoundError(f"no device {text[:64]!r} is known here", hint="roost peers") from exc
-
-
-async def subject_of(
-    core: NodeCore, handle: AgentHandle, text: str
-) -> tuple[str, bytes, bytes]:
-    """(kind, key, recovery hash) of a grant's or revocation's subject."""
-    peers = await core.db.run(lambda db: db.peers.all())
-    for peer in peers:
-        if peer.owner is not None and text == str(peer.owner):
-            return "owner", bytes(peer.owner), peer.recovery
-    owners = await handle.read(
-        lambda store: [s.body["subject"] for s in store.authority.valid("grant")
-                       if s.body["subject_kind"] == "owner"]
-    )
-    for owner in owners:
-        if text == str(OwnerId(owner)):
-            return "owner", owner, b""
-    if text == str(await core.ownership.owner()):
-        return "owner", bytes(await core.ownership.owner()), b""
-    return "device", bytes(await device_of(core, text)), b""
-
-
-def _subject_text(kind: str, subject: bytes) -> str:
-    return str(OwnerId(subject)) if kind == "owner" else str(DeviceId(subject))
-
-
-def _rights(words: tuple[str, ...]) -> list[str]:
-    given = [w.strip() for word in words for w in word.split(",") if w.strip()]
-    unknown = [w for w in given if w not in RIGHTS]
-    if unknown or not given:
-        raise UsageError(
-            f"no right {unknown[0][:32]!r}" if unknown else "no rights are named",
-            hint="one or more of " + ", ".join(RIGHTS),
-        )
-    return sorted(set(given))
-
-
-def check_name(name: str) -> str:
-    """A name for an agent: text of one line; raises ``UsageError``."""
-    clean = name.strip()
-    if not clean or not clean.isprintable() or clean == "-":
-        raise UsageError("a name is a line of printable text")
-    if len(clean.encode("utf-8", "replace")) > NAME_BYTES_MAX:
-        raise UsageError(f"a name has at most {NAME_BYTES_MAX} bytes")
-    return clean

@@ -12,8 +12,8 @@ from node.agents import AgentHandle
 from node.core import NodeCore
 from node.params import Params
 from node.times import iso_ms
-from node.verbs.authority import device_of
-from node.verbs.writing import record_in
+from node.verbs.subjects import device_of
+from node.verbs.targets import record_in
 
 Result = dict[str, Any]
 LOG_LIMIT = 50
@@ -26,12 +26,18 @@ async def digest(core: NodeCore, params: Params) -> Result:
 
     def read(store: AgentStore) -> Result:
         vector = [
-            {"device": str(DeviceId(log.device)), "incarnation": str(Incarnation(log.incarnation)),
-             "seq": tip.seq, "hash": str(tip.hash)}
-            for log, tips in store.vector().items() for tip in tips
+            {
+                "device": str(DeviceId(log.device)),
+                "incarnation": str(Incarnation(log.incarnation)),
+                "seq": tip.seq,
+                "hash": str(tip.hash),
+            }
+            for log, tips in store.vector().items()
+            for tip in tips
         ]
         return {
-            "digest": store.digest_text(), "records": count_records(store),
+            "digest": store.digest_text(),
+            "records": count_records(store),
             "vector": sorted(vector, key=lambda v: (v["device"], v["incarnation"], v["seq"])),
         }
 

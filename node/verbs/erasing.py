@@ -9,12 +9,12 @@ from keys.errors import UsageError
 from keys.ids import RecordId
 from memory.authoring import Author
 from memory.forgetting import Reach, check_erasable, forget, is_clean, reach_of
+from memory.notes import check_reason
 from memory.query import Filters, list_records
 from memory.store import AgentStore
-from memory.writing import check_reason
 from node.core import NodeCore
 from node.params import Params
-from node.verbs.writing import person_scope, record_in
+from node.verbs.targets import person_scope, record_in
 
 Result = dict[str, Any]
 WHERE_MAX = 1000
@@ -32,7 +32,8 @@ async def forget_verb(core: NodeCore, params: Params) -> Result:
 
     def act(store: AgentStore, author: Author, now_us: int) -> Result:
         records = (
-            [record_in(store, wanted)] if wanted is not None
+            [record_in(store, wanted)]
+            if wanted is not None
             else _matching(store, where or "", now_us)
         )
         for record in records:
@@ -41,7 +42,11 @@ async def forget_verb(core: NodeCore, params: Params) -> Result:
         left: list[RecordId] = []
         if not dry_run and reach.named:
             left = forget(
-                store, author, reach, with_sources=with_sources, reason=reason, via=Via.LOCAL,
+                author,
+                reach,
+                with_sources=with_sources,
+                reason=reason,
+                via=Via.LOCAL,
                 now_us=now_us,
             )
         return _result(reach, left, dry_run=dry_run, with_sources=with_sources)
@@ -49,9 +54,7 @@ async def forget_verb(core: NodeCore, params: Params) -> Result:
     return await handle.write(act)
 
 
-def _result(
-    reach: Reach, left: list[RecordId], *, dry_run: bool, with_sources: bool
-) -> Result:
+def _result(reach: Reach, left: list[RecordId], *, dry_run: bool, with_sources: bool) -> Result:
     erased = [*reach.named, *reach.derived, *(reach.sources if with_sources else ())]
     return {
         "erased": [] if dry_run else [str(r) for r in erased if r not in left],

@@ -11,15 +11,15 @@ from keys.limits import APPROVALS_MAX, BATCH_RECORDS_MAX
 from keys.signing import random_bytes
 from memory.authoring import Author
 from memory.moving import Imported, ImportRow, export_page, import_rows, origin_of
+from memory.notes import Note
 from memory.query import Seen, get
 from memory.store import AgentStore
-from memory.writing import Note
 from node.agents import AgentHandle
 from node.core import NodeCore
 from node.params import Params
 from node.present import successors_of
 from node.times import iso
-from node.verbs.writing import person_scope
+from node.verbs.targets import person_scope
 
 Result = dict[str, Any]
 RUN_BYTES = 16
@@ -36,8 +36,9 @@ async def export_page_verb(core: NodeCore, params: Params) -> Result:
     def read(store: AgentStore) -> Result:
         scope = person_scope(store)
         seen, following = export_page(store, scope, cursor, limit=PAGE, now_us=now_us)
-        lines = [json.dumps(_line(store, s, now_us), ensure_ascii=False, sort_keys=True)
-                 for s in seen]
+        lines = [
+            json.dumps(_line(store, s, now_us), ensure_ascii=False, sort_keys=True) for s in seen
+        ]
         return {"lines": lines, "next": following}
 
     return await handle.read(read)
@@ -47,12 +48,23 @@ def _line(store: AgentStore, seen: Seen, now_us: int) -> Result:
     body = seen.detail.get("body", {})
     recorded = body.get("recorded_ms", seen.created_ms)
     line: Result = {
-        "record": str(origin_of(seen)), "kind": seen.kind, "text": seen.text,
-        "state": seen.state, "category": seen.category, "layer": seen.layer,
-        "tags": list(seen.tags), "weight": seen.weight, "provenance": seen.provenance,
-        "source": seen.source, "speaker": seen.speaker, "session": seen.session,
-        "title": seen.title, "valid_from": iso(seen.valid_from), "valid_to": iso(seen.valid_to),
-        "expires": iso(seen.expires), "recorded_at": iso(recorded * 1000),
+        "record": str(origin_of(seen)),
+        "kind": seen.kind,
+        "text": seen.text,
+        "state": seen.state,
+        "category": seen.category,
+        "layer": seen.layer,
+        "tags": list(seen.tags),
+        "weight": seen.weight,
+        "provenance": seen.provenance,
+        "source": seen.source,
+        "speaker": seen.speaker,
+        "session": seen.session,
+        "title": seen.title,
+        "valid_from": iso(seen.valid_from),
+        "valid_to": iso(seen.valid_to),
+        "expires": iso(seen.expires),
+        "recorded_at": iso(recorded * 1000),
         "derived_from": [str(_origin(store, s, now_us)) for s in seen.detail.get("sources", ())],
         "successors": [str(_origin(store, RecordId.parse(s), now_us)) for s in successors_of(seen)],
     }
@@ -92,7 +104,7 @@ async def import_lines(core: NodeCore, params: Params) -> Result:
                 ready.append(_row(taken, line, run))
             except RoostError as exc:
                 problems.append({"line": line, "code": exc.code, "message": exc.message})
-        done = import_rows(store, author, ready, now_us)
+        done = import_rows(author, ready, now_us)
         problems += [
             {"line": line, "code": e.code, "message": e.message} for line, e in done.problems
         ]
@@ -106,7 +118,9 @@ async def import_lines(core: NodeCore, params: Params) -> Result:
         await approve_records(core, handle, waiting, passphrase)
         waiting = []
     return {
-        "imported": len(done.records), "skipped": done.skipped, "waiting": len(waiting),
+        "imported": len(done.records),
+        "skipped": done.skipped,
+        "waiting": len(waiting),
         "problems": sorted(problems, key=lambda p: int(p["line"])),
     }
 
@@ -134,20 +148,31 @@ def _row(taken: Params, line: int, run: bytes) -> ImportRow:
     sources = tuple(RecordId.parse(t) for t in taken.texts("derived_from"))
     successors = tuple(RecordId.parse(t) for t in taken.texts("successors"))
     note = Note(
-        text=taken.text("text"), kind=kind,
-        layer=taken.optional_text("layer") or "day", tags=taken.texts("tags"),
+        text=taken.text("text"),
+        kind=kind,
+        layer=taken.optional_text("layer") or "day",
+        tags=taken.texts("tags"),
         category=taken.optional_text("category") or ("episode" if kind == "turn" else "fact"),
         provenance=taken.optional_text("provenance") or "import",
-        source=taken.optional_text("source"), speaker=taken.optional_text("speaker"),
-        session=taken.optional_text("session"), title=taken.optional_text("title"),
-        valid_from=taken.time("valid_from"), valid_to=taken.time("valid_to"),
-        expires=taken.time("expires"), weight=taken.real("weight", 1.0), imported=run,
+        source=taken.optional_text("source"),
+        speaker=taken.optional_text("speaker"),
+        session=taken.optional_text("session"),
+        title=taken.optional_text("title"),
+        valid_from=taken.time("valid_from"),
+        valid_to=taken.time("valid_to"),
+        expires=taken.time("expires"),
+        weight=taken.real("weight", 1.0),
+        imported=run,
     )
     taken.done()
     return ImportRow(
-        line, note, origin=RecordId.parse(origin) if origin else None,
-        recorded_ms=recorded // 1000 if recorded is not None else None, state=state,
-        sources=sources, successors=successors,
+        line,
+        note,
+        origin=RecordId.parse(origin) if origin else None,
+        recorded_ms=recorded // 1000 if recorded is not None else None,
+        state=state,
+        sources=sources,
+        successors=successors,
     )
 
 

@@ -34,8 +34,10 @@ async def recover(core: NodeCore, params: Params) -> Result:
         raise UsageError("choose a passphrase for the new key", hint="--passphrase-file F")
     committed = recovery_hash(recovery.public)
     mine = [
-        (handle, owner) for handle in await core.agents.open_all()
-        for owner, fits in handle.store.authority.recovery.items() if fits == committed
+        (handle, owner)
+        for handle in await core.agents.open_all()
+        for owner, fits in handle.store.authority.recovery.items()
+        if fits == committed
     ]
     if not mine:
         raise NotFoundError(
@@ -51,14 +53,19 @@ async def recover(core: NodeCore, params: Params) -> Result:
         await _rotate(core, handles, OwnerId(owner), key, recovery, following)
     await _take_over(core, key, passphrase, following, owners)
     return {
-        "owner": str(key.owner), "recovery": code,
+        "owner": str(key.owner),
+        "recovery": code,
         "agents": sorted({str(h.agent) for h, _ in mine}),
     }
 
 
-async def _rotate(  # noqa: PLR0913 - the parts of one rotation
-    core: NodeCore, handles: list[AgentHandle], owner: OwnerId, key: OwnerKey,
-    recovery: SigningKey, following: bytes,
+async def _rotate(
+    core: NodeCore,
+    handles: list[AgentHandle],
+    owner: OwnerId,
+    key: OwnerKey,
+    recovery: SigningKey,
+    following: bytes,
 ) -> None:
     def signed(store: AgentStore) -> tuple[list[bytes], list[Statement]]:
         known = store.statements()
@@ -80,16 +87,30 @@ async def _rotate(  # noqa: PLR0913 - the parts of one rotation
     stamp = core.clock.now_us() // 1000
     covered = {before for s in held.values() for before in s.after}
     rotation = sign(
-        recovery, "rotate",
-        {"owner": owner, "new": key.public, "recovery": following, "keeps": sorted(keeps),
-         "wall_ms": stamp},
-        agent=b"", after=[i for i in held if i not in covered],
+        recovery,
+        "rotate",
+        {
+            "owner": owner,
+            "new": key.public,
+            "recovery": following,
+            "keeps": sorted(keeps),
+            "wall_ms": stamp,
+        },
+        agent=b"",
+        after=[i for i in held if i not in covered],
     )
     certificate = sign(
-        key, "certify",
-        {"owner": owner, "device": core.device, "name": await core.ownership.device_name(),
-         "proof": device_proof(core.key, owner), "wall_ms": stamp},
-        agent=b"", after=[bytes(rotation.id)],
+        key,
+        "certify",
+        {
+            "owner": owner,
+            "device": core.device,
+            "name": await core.ownership.device_name(),
+            "proof": device_proof(core.key, owner),
+            "wall_ms": stamp,
+        },
+        agent=b"",
+        after=[bytes(rotation.id)],
     )
     await core.db.run(lambda db: db.owner_statements.add([*held.values(), rotation, certificate]))
     for handle in handles:
@@ -106,6 +127,8 @@ async def _take_over(
     former = {str(OwnerId(o)) for o in owners}
     held = await core.db.run(lambda db: db.setting("former_owners"))
     former |= set(held.split(",")) if held else set()
-    await core.db.run(lambda db: db.set_settings(
-        owner=str(key.owner), recovery=following.hex(), former_owners=",".join(sorted(former))
-    ))
+    await core.db.run(
+        lambda db: db.set_settings(
+            owner=str(key.owner), recovery=following.hex(), former_owners=",".join(sorted(former))
+        )
+    )

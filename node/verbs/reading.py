@@ -19,7 +19,7 @@ from memory.store import AgentStore
 from node.core import NodeCore
 from node.params import Params
 from node.present import detail_of, record_of, version_of
-from node.verbs.writing import person_scope
+from node.verbs.targets import person_scope
 
 Result = dict[str, Any]
 SEARCH_LIMIT = 10
@@ -123,7 +123,11 @@ async def conflicts(core: NodeCore, params: Params) -> Result:
 
     def read(store: AgentStore) -> Result:
         page = list_records(
-            store, person_scope(store), Filters(states=("superseded",)), limit=1000, cursor=None,
+            store,
+            person_scope(store),
+            Filters(states=("superseded",)),
+            limit=1000,
+            cursor=None,
             now_us=now_us,
         )
         shown = [record_of(s, now_us) for s in page.records]

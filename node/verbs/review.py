@@ -13,7 +13,7 @@ from node.core import NodeCore
 from node.params import Params
 from node.present import detail_of
 from node.verbs.moving import approve_records
-from node.verbs.writing import person_scope, record_in, seen_in
+from node.verbs.targets import person_scope, record_in, seen_in
 
 Result = dict[str, Any]
 LIST_MAX = 1000
@@ -44,7 +44,11 @@ async def review_list(core: NodeCore, params: Params) -> Result:
 
 def _proposed(store: AgentStore, now_us: int) -> list[Seen]:
     return list_records(
-        store, person_scope(store), Filters(states=("proposed",)), limit=LIST_MAX, cursor=None,
+        store,
+        person_scope(store),
+        Filters(states=("proposed",)),
+        limit=LIST_MAX,
+        cursor=None,
         now_us=now_us,
     ).records
 
@@ -74,7 +78,8 @@ async def review_approve(core: NodeCore, params: Params) -> Result:
     seen = await handle.read(lambda store: seen_in(store, record_in(store, wanted), now_us))
     if heads_text(seen.detail["heads"]) != heads:
         raise RefusedError(
-            "the record has changed since it was shown", hint="look again: roost review show",
+            "the record has changed since it was shown",
+            hint="look again: roost review show",
             record=str(seen.record),
         )
     await approve_records(core, handle, [seen], passphrase)
@@ -82,12 +87,11 @@ async def review_approve(core: NodeCore, params: Params) -> Result:
     return {"record": str(seen.record), "state": after.state_at(now_us)}
 
 
-async def _approve_run(
-    core: NodeCore, handle: AgentHandle, run: str, passphrase: str
-) -> Result:
+async def _approve_run(core: NodeCore, handle: AgentHandle, run: str, passphrase: str) -> Result:
     now_us = core.clock.now_us()
     waiting = [
-        s for s in await handle.read(lambda store: _proposed(store, now_us))
+        s
+        for s in await handle.read(lambda store: _proposed(store, now_us))
         if s.detail["body"].get("imported") == bytes.fromhex(run)
     ]
     if not waiting:
@@ -97,7 +101,8 @@ async def _approve_run(
         await approve_records(core, handle, waiting, passphrase)
         total += len(waiting)
         waiting = [
-            s for s in await handle.read(lambda store: _proposed(store, now_us))
+            s
+            for s in await handle.read(lambda store: _proposed(store, now_us))
             if s.detail["body"].get("imported") == bytes.fromhex(run)
         ]
     return {"run": run, "approved": total}

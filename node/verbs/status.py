@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from keys.errors import RoostError
-from memory.audit import count_records, count_set_aside
+from memory.audit import count_records, count_set_aside, quick_check
 from memory.store import AgentStore
 from node.agents import AgentHandle
 from node.core import NodeCore
@@ -39,7 +39,8 @@ async def status(core: NodeCore, network: Network, params: Params, emit: Emit | 
     peers = await network.status_peers()
     alerts += [
         {"code": "clock", "message": f"{p['name']} is {p['clock_offset_ms']} ms off this clock"}
-        for p in peers if abs(p.get("clock_offset_ms") or 0) > OFFSET_MS_MAX
+        for p in peers
+        if abs(p.get("clock_offset_ms") or 0) > OFFSET_MS_MAX
     ]
     return {
         "device": str(core.device),
@@ -56,21 +57,31 @@ def _agent(store: AgentStore, handle: AgentHandle) -> tuple[Result, list[Result]
     incarnation = handle.author.own_incarnation()
     forked = [row for row in store.logs.rows() if row.fork_seq is not None]
     row = {
-        "agent": str(store.agent), "name": handle.name, "records": count_records(store),
-        "digest": store.digest_text(), "held": 0, "quarantined": count_set_aside(store),
+        "agent": str(store.agent),
+        "name": handle.name,
+        "records": count_records(store),
+        "digest": store.digest_text(),
+        "held": 0,
+        "quarantined": count_set_aside(store),
         "incarnation": str(incarnation) if incarnation else None,
         "waiting_for_key": store.waiting_for_key,
     }
     alerts = [
-        {"code": "fork", "message": f"{handle.name}: the log {r.log} is forked after {r.fork_seq};"
-         " two copies of one device wrote"} for r in forked
+        {
+            "code": "fork",
+            "message": f"{handle.name}: the log {r.log} is forked after {r.fork_seq};"
+            " two copies of one device wrote",
+        }
+        for r in forked
     ]
     if handle.doubt is not None:
-        alerts.append({
-            "code": "restored",
-            "message": f"{handle.name}: this home was restored or copied ({handle.doubt.kind});"
-            " the next write opens a new log",
-        })
+        alerts.append(
+            {
+                "code": "restored",
+                "message": f"{handle.name}: this home was restored or copied ({handle.doubt.kind});"
+                " the next write opens a new log",
+            }
+        )
     return row, alerts
 
 
@@ -100,21 +111,34 @@ def _home_checks(core: NodeCore) -> list[Result]:
     place = core.marker.place_doubt
     return [
         _check("home", mode & 0o077 == 0, f"{home.path} has mode {mode:04o}"),
-        _check("keys", not wide, "only this account reads them" if not wide
-               else "readable by others: " + ", ".join(wide)),
+        _check(
+            "keys",
+            not wide,
+            "only this account reads them"
+            if not wide
+            else "readable by others: " + ", ".join(wide),
+        ),
         _check("disk", free >= FREE_BYTES_MIN, f"{free // 2**20} MiB free on the disk of the home"),
-        _check("marker", place is None, "the home is where it was" if place is None
-               else f"the home was moved or copied ({place})"),
+        _check(
+            "marker",
+            place is None,
+            "the home is where it was"
+            if place is None
+            else f"the home was moved or copied ({place})",
+        ),
     ]
 
 
 async def _agent_checks(handle: AgentHandle) -> list[Result]:
     def look(store: AgentStore) -> list[Result]:
-        intact = store.quick_check()
+        intact = quick_check(store)
         return [
             _check(f"database {handle.name}", intact == "ok", intact),
-            _check(f"values key {handle.name}", not store.waiting_for_key,
-                   "waiting for the fingerprint key" if store.waiting_for_key else "here"),
+            _check(
+                f"values key {handle.name}",
+                not store.waiting_for_key,
+                "waiting for the fingerprint key" if store.waiting_for_key else "here",
+            ),
             _check(f"erasures {handle.name}", store.clean(), "no erased bytes wait to be cleaned"),
         ]
 
@@ -124,7 +148,7 @@ async def _agent_checks(handle: AgentHandle) -> list[Result]:
         return [_check(f"database {handle.name}", ok=False, detail=exc.message)]
 
 
-def _check(name: str, ok: bool, detail: str) -> Result:  # noqa: FBT001 - a row of a table
+def _check(name: str, ok: bool, detail: str) -> Result:
     return {"name": name, "ok": ok, "detail": detail}
 
 

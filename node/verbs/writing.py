@@ -7,17 +7,14 @@ from typing import Any
 from crdt.entry import Via
 from crdt.payload import Op, put
 from keys.errors import RoostError, UsageError
-from keys.ids import RecordId
 from keys.limits import BATCH_RECORDS_MAX
 from memory.authoring import Author
-from memory.query import Seen, get, resolve
+from memory.notes import Note, check_reason
+from memory.query import get, resolve
 from memory.rows import LAYERS
-from memory.scope import Scope
 from memory.store import AgentStore
 from memory.writing import (
-    Note,
     change,
-    check_reason,
     mark,
     remember,
     remember_batch,
@@ -29,13 +26,10 @@ from node.agents import AgentHandle
 from node.core import NodeCore
 from node.params import Params
 from node.present import record_of
+from node.verbs.authority import lift_value
+from node.verbs.targets import person_scope
 
 Result = dict[str, Any]
-
-
-def person_scope(store: AgentStore) -> Scope:
-    """What this machine's person sees of an agent: every state."""
-    return Scope(store.agent, every_state=True)
 
 
 def note_of(params: Params, store: AgentStore) -> Note:
@@ -68,7 +62,7 @@ async def remember_verb(core: NodeCore, params: Params) -> Result:
     def act(store: AgentStore, author: Author, now_us: int) -> Result:
         note = note_of(params, store)
         params.done()
-        written = remember(store, author, note, Via.LOCAL, now_us)
+        written = remember(author, note, Via.LOCAL, now_us)
         seen = get(store, person_scope(store), written.record, now_us=now_us)
         return {
             "record": str(written.record),
@@ -100,10 +94,9 @@ async def remember_many(core: NodeCore, params: Params) -> Result:
             else:
                 notes.append(note)
                 lines.append(line)
-        done = remember_batch(store, author, notes, Via.LOCAL, now_us)
+        done = remember_batch(author, notes, Via.LOCAL, now_us)
         refused += [
-            {"line": lines[i], "code": exc.code, "message": exc.message}
-            for i, exc in done.refused
+            {"line": lines[i], "code": exc.code, "message": exc.message} for i, exc in done.refused
         ]
         created = sum(w.created for w in done.written)
         return {
@@ -123,7 +116,7 @@ async def revise_verb(core: NodeCore, params: Params) -> Result:
 
     def act(store: AgentStore, author: Author, now_us: int) -> Result:
         record = resolve(store, person_scope(store), wanted)
-        written = revise(store, author, record, text, reason, via=Via.LOCAL, now_us=now_us)
+        written = revise(author, record, text, reason, via=Via.LOCAL, now_us=now_us)
         return {"record": str(written.record), "supersedes": str(record)}
 
     return await handle.write(act)
@@ -145,7 +138,7 @@ async def _mark(core: NodeCore, params: Params, word: str, reason: str) -> Resul
 
     def act(store: AgentStore, author: Author, now_us: int) -> Result:
         record = resolve(store, person_scope(store), wanted)
-        state = mark(store, author, record, word, reason, via=Via.LOCAL, now_us=now_us)
+        state = mark(author, record, word, reason, via=Via.LOCAL, now_us=now_us)
         return {"record": str(record), "state": state}
 
     return await handle.write(act)
@@ -171,7 +164,7 @@ async def move(core: NodeCore, params: Params) -> Result:
     return await _change(core, params, lambda _seen: [put("field.layer", layer)])
 
 
-async def _change(core: NodeCore, params: Params, ops_of: Any) -> Result:  # noqa: ANN401
+async def _change(core: NodeCore, params: Params, ops_of: Any) -> Result:
     handle, wanted = await _target(core, params)
     params.done()
 
@@ -179,7 +172,7 @@ async def _change(core: NodeCore, params: Params, ops_of: Any) -> Result:  # noq
         record = resolve(store, person_scope(store), wanted)
         seen = get(store, person_scope(store), record, now_us=now_us)
         ops: list[Op] = ops_of(seen)
-        change(store, author, record, ops, via=Via.LOCAL, now_us=now_us)
+        change(author, record, ops, via=Via.LOCAL, now_us=now_us)
         return record_of(get(store, person_scope(store), record, now_us=now_us), now_us)
 
     return await handle.write(act)
@@ -187,13 +180,3 @@ async def _change(core: NodeCore, params: Params, ops_of: Any) -> Result:  # noq
 
 async def _target(core: NodeCore, params: Params) -> tuple[AgentHandle, str]:
     return await core.agents.resolve(params.text("agent")), params.text("record")
-
-
-def record_in(store: AgentStore, text: str) -> RecordId:
-    """The record a person names by id or prefix."""
-    return resolve(store, person_scope(store), text)
-
-
-def seen_in(store: AgentStore, record: RecordId, now_us: int) -> Seen:
-    """A record as this machine's person sees it."""
-    return get(store, person_scope(store), record, now_us=now_us)
