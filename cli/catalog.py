@@ -57,7 +57,7 @@ CATALOG: Final[dict[str, dict[str, Listed]]] = {
         "peers": Listed("pairing", "List the devices this node knows."),
         "sync": Listed("nodes", "Exchange changes with everybody reachable, once."),
         "grant": Listed("authority", "Let a device or a person use an agent's memory."),
-        "revoke": Listed("authority", "Take such a right back."),
+        "revoke": Listed("authority", "Take a right back."),
         "devices": Listed("authority", "Revoke a device that was lost."),
         "permissions": Listed("authority", "List who may do what with an agent."),
         "owner": Listed("setup", "Get the owner's authority back."),

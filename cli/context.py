@@ -80,7 +80,7 @@ def given(params: Mapping[str, object]) -> dict[str, object]:
 class RoostCommand(click.Command):
     """A command with the options that every command has."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as click has it
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params += common_options()
 
@@ -91,9 +91,13 @@ class RoostGroup(click.Group):
     command_class = RoostCommand
     group_class = type
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as click has it
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params += common_options()
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names in the order in which they are defined."""
+        return list(self.commands)
 
 
 def common_options() -> list[click.Parameter]:

@@ -29,19 +29,21 @@ class NoAnswerError(UnreachableError):
 class Answer:
     """The body of an answer, read once: whole, or line by line."""
 
-    def __init__(self, status: int, connection: socket.socket, body: Iterator[bytes]) -> None:
-        self.status = status
+    def __init__(
+        self, connection: socket.socket, stream: io.BufferedReader, headers: dict[str, str]
+    ) -> None:
         self._connection = connection
-        self._body = body
+        self._stream = stream
+        self._body = _bounded(_body(stream, headers))
 
     def whole(self) -> bytes:
         """The whole body; the connection is closed."""
-        with self._connection:
+        with self._connection, self._stream:
             return b"".join(self._body)
 
     def lines(self) -> Iterator[bytes]:
         """Each line that is not empty, as soon as it is here; closed at the end or when dropped."""
-        with self._connection:
+        with self._connection, self._stream:
             rest = b""
             for part in self._body:
                 *lines, rest = (rest + part).split(b"\n")
@@ -72,29 +74,29 @@ def post(connection: socket.socket, target: str, body: bytes, timeout_s: float) 
         f"POST {target} HTTP/1.1\r\nHost: roost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
+    stream = connection.makefile("rb")
     try:
         connection.sendall(head.encode("ascii") + body)
-        stream = connection.makefile("rb")
-        status, headers = _head(stream)
-    except TimeoutError as exc:
+        return Answer(connection, stream, _head(stream))
+    except BaseException as exc:
+        stream.close()
         connection.close()
-        raise NoAnswerError(f"the node did not answer within {timeout_s:g} seconds") from exc
-    except OSError as exc:
-        connection.close()
-        raise _broken_off() from exc
-    return Answer(status, connection, _bounded(_body(stream, headers)))
+        if isinstance(exc, TimeoutError):
+            raise NoAnswerError(f"the node did not answer within {timeout_s:g} seconds") from exc
+        if isinstance(exc, OSError):
+            raise _broken_off() from exc
+        raise
 
 
-def _head(stream: io.BufferedReader) -> tuple[int, dict[str, str]]:
-    protocol, _, rest = _line(stream).partition(" ")
-    code = rest[:3]
-    if protocol not in {"HTTP/1.0", "HTTP/1.1"} or not (code.isascii() and code.isdigit()):
+def _head(stream: io.BufferedReader) -> dict[str, str]:
+    """The headers; what the status says, the body says better."""
+    if _line(stream).partition(" ")[0] not in {"HTTP/1.0", "HTTP/1.1"}:
         raise _broken_off()
     headers: dict[str, str] = {}
     for _ in range(_HEAD_LINES_MAX):
         line = _line(stream)
         if not line:
-            return int(code), headers
+            return headers
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip().lower()
     raise _broken_off()

@@ -38,15 +38,19 @@ class InternalError(RoostError):
 
 
 class RootGroup(RoostGroup):
-    """``roost``: its commands come from the catalog, and so does its help."""
+    """``roost``: its commands come from the catalog, and so does what the help says of them."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as click has it
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.commands = Commands()
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names in the order of the help."""
-        return list(self.commands)
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a reader that went away ends it before click makes that a failure."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            silence_stdout()
+            return BROKEN_PIPE
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by family, without loading them."""
@@ -88,8 +92,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(cli: Cli, arguments: list[str]) -> int:
     try:
         result = root.main(arguments, prog_name="roost", standalone_mode=False, obj=cli)
-    except BrokenPipeError:
-        raise
     except (Exception, KeyboardInterrupt) as exc:  # noqa: BLE001 - the last border
         if os.environ.get(DEBUG_VARIABLE) == "1":
             sys.excepthook(type(exc), exc, exc.__traceback__)

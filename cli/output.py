@@ -210,7 +210,7 @@ def _join(parts: Sequence[Part], stream: TextIO) -> str:
 
 def _paint(part: Part, coloured: bool) -> str:
     text = visible(_text(part))
-    if isinstance(part, str) or not coloured:
+    if isinstance(part, str) or not (coloured and text):
         return text
     return f"\x1b[{_STYLES[part.style]}m{text}\x1b[0m"
 

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Final
 
 SHORT_ID_CHARS: Final = 8
+SHORT_RECORD_CHARS: Final = 16  # an id of a record begins with its time: ten characters
 
 # The emoji and text presentation selectors are left alone, one at a time: a heart is a heart.
 _UNSAFE: Final = re.compile(
@@ -94,10 +95,15 @@ def local_time(moment: object) -> str:
     return parsed.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def short_ids(ids: Iterable[str]) -> dict[str, str]:
+def short_records(ids: Iterable[str]) -> dict[str, str]:
+    """As ``short_ids``, for ids of records."""
+    return short_ids(ids, SHORT_RECORD_CHARS)
+
+
+def short_ids(ids: Iterable[str], least: int = SHORT_ID_CHARS) -> dict[str, str]:
     """Each id with its beginning, all equally long, long enough to tell these ids apart."""
     ordered = sorted(set(ids))
-    length = SHORT_ID_CHARS
+    length = least
     for before, after in pairwise(ordered):
         common = next(
             (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b),
@@ -105,6 +111,22 @@ def short_ids(ids: Iterable[str]) -> dict[str, str]:
         )
         length = max(length, common + 1)
     return {whole: whole[:length].rstrip("-") for whole in ordered}
+
+
+def local_date(moment: object) -> str:
+    """The day of ``local_time``."""
+    return local_time(moment).partition(" ")[0]
+
+
+def flat(value: object) -> str:
+    """Any value of a result on one line, for people."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {flat(found)}" for key, found in value.items())
+    if isinstance(value, list):
+        return ", ".join(flat(found) for found in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else str(value)
 
 
 def count(number: int, noun: str) -> str:

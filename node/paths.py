@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +44,8 @@ def socket_candidates(home: Path, environ: Mapping[str, str] = os.environ) -> li
     inside = _absolute(home) / SOCKET_NAME
     if len(os.fsencode(inside)) <= SOCKET_PATH_BYTES_MAX:
         return [inside]
+    from hashlib import blake2b  # seldom needed, and slow to load
+
     name = blake2b(os.fsencode(_absolute(home)), digest_size=_HASH_BYTES).hexdigest()
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     found = [Path(runtime) / f"roost-{name}.sock"] if os.path.isabs(runtime) else []

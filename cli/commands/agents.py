@@ -8,7 +8,7 @@ import click
 
 from cli.context import Cli, RoostGroup, agent_argument, pass_cli, passphrase_option
 from cli.output import Row, bold, dim
-from cli.text import short_ids, word
+from cli.text import flat, short_ids, word
 
 
 @click.group(cls=RoostGroup)
@@ -65,8 +65,7 @@ def _standing(found: dict[str, Any]) -> str:
     """What a person has to know about an agent of somebody else."""
     if found.get("accepted") is False:
         return f"offered: roost agent accept {found.get('agent')}"
-    rights = found.get("rights")
-    return ", ".join(map(str, rights)) if isinstance(rights, list) else str(rights or "-")
+    return flat(found.get("rights"))
 
 
 @agent.command("show")
@@ -80,7 +79,7 @@ def agent_show(cli: Cli, agent: str) -> None:
         cli.output.line(bold(str(result.get("name"))), dim(f"  {result.get('agent')}"))
         cli.output.fields(
             [
-                (key, ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+                (key, flat(value))
                 for key, value in result.items()
                 if key not in {"name", "agent"} and value is not None
             ]

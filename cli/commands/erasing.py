@@ -8,6 +8,7 @@ import click
 
 from cli.context import FAILED, Cli, RoostCommand, agent_argument, pass_cli
 from cli.output import Span, dim
+from cli.text import flat
 from keys.errors import UsageError
 
 
@@ -28,7 +29,7 @@ def forget(
     agent: str,
     record: str | None,
     reason: str | None,
-    **options: Any,  # noqa: ANN401
+    **options: Any,
 ) -> int:
     """Erase a memory on every node, for good.
 
@@ -63,7 +64,7 @@ def _show_forgotten(cli: Cli, result: dict[str, Any], *, dry_run: bool) -> None:
     out.line("would erase:" if dry_run else "erased:")
     for key, label in (("erased", ""), ("derived", "derived from it"), ("sources", "its source")):
         for record in result.get(key, []):
-            out.line("  ", _record_of(record), dim(f"  {label}"))
+            out.line("  ", _record_of(record), dim(f"  {label}" if label else ""))
     for record in result.get("left", []):
         out.line(Span("  left: ", "yellow"), _record_of(record))
     _receipt_lines(cli, result)
@@ -79,8 +80,7 @@ def _show_receipts(cli: Cli, target: dict[str, Any]) -> int:
 
 def _receipt_lines(cli: Cli, result: dict[str, Any]) -> None:
     for receipt in result.get("receipts", []):
-        values = receipt.values() if isinstance(receipt, dict) else [receipt]
-        cli.output.line(dim("  receipt  "), "  ".join(str(value) for value in values))
+        cli.output.line(dim("  receipt  "), flat(receipt))
 
 
 def _record_of(found: object) -> str:

@@ -65,7 +65,7 @@ def remember(
     agent: str,
     text: str | None,
     jsonl: str | None,
-    **options: Any,  # noqa: ANN401
+    **options: Any,
 ) -> int:
     """Write memories.
 
@@ -157,7 +157,10 @@ def open_rows(name: str) -> BinaryIO:
 
 def size_of(file: BinaryIO) -> int | None:
     """How many bytes there are to read, or None for a pipe."""
-    return os.fstat(file.fileno()).st_size or None if file.seekable() else None
+    try:
+        return os.fstat(file.fileno()).st_size or None
+    except OSError:
+        return None
 
 
 def _rows(

@@ -130,7 +130,7 @@ def _replaced(target: Path) -> Iterator[IO[str]]:
 @click.option("--approve", is_flag=True, help="You vouch for all of it: nothing waits for review.")
 @passphrase_option
 @pass_cli
-def import_file(cli: Cli, /, agent: str, file: str, **options: Any) -> int:  # noqa: ANN401
+def import_file(cli: Cli, /, agent: str, file: str, **options: Any) -> int:
     """Read memories from a file.
 
     roost is what "roost export" writes (- reads it from standard input), locomo the data set of

@@ -17,7 +17,7 @@ from cli.context import (
 )
 from cli.output import Row, Span, bold, dim
 from cli.session import QUICK_TIMEOUT_S
-from cli.text import count, local_time, short_ids
+from cli.text import clip, count, flat, local_time, short_ids, short_records
 from keys.errors import UnreachableError
 
 _STATE_STYLES: Final = {"connected": "green", "offline": "yellow", "unknown": "dim"}
@@ -69,7 +69,7 @@ def _show_agents(cli: Cli, agents: list[dict[str, Any]]) -> None:
             dim(ids[str(agent["agent"])]),
             str(agent.get("records")),
             _aside(agent),
-            dim(str(agent.get("digest"))[:16]),
+            dim(clip(str(agent.get("digest")), 20)),
         ]
         for agent in agents
     ]
@@ -84,8 +84,7 @@ def _aside(agent: dict[str, Any]) -> str:
 
 def _lag(agent: dict[str, Any]) -> str:
     rights = agent.get("rights")
-    held = ",".join(map(str, rights)) if isinstance(rights, list) else str(rights)
-    parts = [f"{agent.get('name') or agent.get('agent')}: {held}"]
+    parts = [f"{agent.get('name') or agent.get('agent')}: {flat(rights)}"]
     for key, text in (("they_lack", "they lack"), ("we_lack", "we lack")):
         if agent.get(key):
             parts.append(f"{text} {agent[key]}")
@@ -208,15 +207,10 @@ def audit_verify(cli: Cli, agent: str | None) -> int:
         verdict = Span("ok", "green") if result.get("ok") else Span("not ok", "red")
         cli.output.line(verdict, f": {entries} in {logs}, {result.get('erased', 0)} erased")
         for problem in problems:
-            cli.output.line("  ", problem if isinstance(problem, str) else _problem(problem))
+            cli.output.line("  ", flat(problem))
 
     cli.output.result(result, show)
     return 0 if result.get("ok") else FAILED
-
-
-def _problem(problem: object) -> str:
-    values = problem.values() if isinstance(problem, dict) else [problem]
-    return "  ".join(str(value) for value in values)
 
 
 @audit.command("log")
@@ -232,7 +226,7 @@ def audit_log(cli: Cli, /, agent: str, **options: object) -> None:
 
     def show() -> None:
         devices = short_ids(str(entry.get("device")) for entry in entries)
-        records = short_ids(str(entry.get("record")) for entry in entries)
+        records = short_records(str(entry.get("record")) for entry in entries)
         cli.output.table(
             ["time", "device", "seq", "via", "record", "entry"],
             [

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
-from urllib.parse import quote
 
 import click
 
 from cli.context import Cli, RoostCommand, RoostGroup, given, pass_cli, passphrase_option
 from cli.local_http import NoAnswerError
 from cli.output import Row, Span, bold, dim
-from cli.text import local_time, short_ids
+from cli.text import local_time, short_ids, word
 from keys.errors import PairingError, UnreachableError, UsageError
-from keys.limits import PAIR_CODE_TTL_S, PAIR_URI_BYTES_MAX
+from keys.limits import PAIR_CODE_TTL_S
 
 URI_SCHEME: Final = "roost://"
 FIREWALL_HINT: Final = (
@@ -94,20 +93,25 @@ def _show_open(cli: Cli, event: dict[str, Any], *, mine: bool, ttl: int) -> None
     out.line("code ", bold(code), dim(f"   good for {ttl} s, and for one try"))
     out.line("On the other side run:" if len(addresses) < 2 else "On the other side run one of:")
     for address in addresses:
-        out.line("  ", bold(f"roost pair join --address {address} --code {code}{flag}"))
+        out.line("  ", bold(f"roost pair join --address {word(address)} --code {code}{flag}"))
     if not addresses:
-        join = f"roost pair join --device {event.get('device')} --code {code}{flag}"
+        join = f"roost pair join --device {word(event.get('device'))} --code {code}{flag}"
         out.line("  ", bold(join))
-    uri = str(event.get("uri") or pair_uri(code, addresses))
-    if addresses and len(uri.encode()) <= PAIR_URI_BYTES_MAX:
-        out.qr(uri)
+    if out.on_terminal and (link := _link(event, addresses, code)):
+        out.qr(link)
     out.note("waiting (Ctrl-C stops pairing)")
 
 
-def pair_uri(code: str, addresses: list[str]) -> str:
-    """What the QR code holds: the code and every address."""
-    parts = [f"code={quote(code)}", *(f"address={quote(a, safe=':[]')}" for a in addresses)]
-    return f"{URI_SCHEME}pair?{'&'.join(parts)}"
+def _link(event: dict[str, Any], addresses: list[str], code: str) -> str | None:
+    """What the QR code holds, or None where no address is known."""
+    if event.get("uri") or not addresses:
+        return event.get("uri")
+    from keys.address import Address
+    from keys.ids import DeviceId
+    from keys.pair_uri import pair_uri
+
+    device = DeviceId.parse(str(event["device"]))
+    return pair_uri(device, [Address.parse(address) for address in addresses], code)
 
 
 def _next_after_pairing(cli: Cli, result: dict[str, Any], *, mine: bool) -> None:
@@ -115,7 +119,9 @@ def _next_after_pairing(cli: Cli, result: dict[str, Any], *, mine: bool) -> None
         cli.output.next_steps(("roost status", "see the agents arrive"))
         return
     device = str(result.get("device"))
-    cli.output.next_steps((f"roost grant AGENT {device} read", "share an agent with this device"))
+    cli.output.next_steps(
+        (f"roost grant AGENT {word(device)} read", "share an agent with this device")
+    )
 
 
 @pair.command("join")
@@ -180,7 +186,7 @@ def pair_list(cli: Cli) -> None:
             for item in found
         ]
         cli.output.table(["name", "device", "addresses"], rows)
-        step = f"roost pair join --device {found[0]['device']} --code CODE"
+        step = f"roost pair join --device {word(found[0]['device'])} --code CODE"
         cli.output.next_steps((step, "with the code it shows"))
 
     cli.output.result(result, show)

@@ -8,7 +8,7 @@ import click
 
 from cli.context import Cli, RoostCommand, agent_argument, given, pass_cli, record_argument
 from cli.output import Output, Row, Span, bold, dim
-from cli.text import count, local_time, short_ids, word
+from cli.text import count, flat, local_date, local_time, short_records, word
 from keys.limits import LIST_LIMIT_MAX
 
 _STATES: Final = (
@@ -49,12 +49,12 @@ def _show_found(out: Output, agent: str, result: dict[str, Any]) -> None:
     found, withheld = result.get("results", []), result.get("withheld", [])
     if not found:
         out.line(dim("nothing found"))
-    ids = short_ids(str(item["record"]) for item in [*found, *withheld])
+    ids = short_records(str(item["record"]) for item in [*found, *withheld])
     for item in found:
         out.line(bold(ids[str(item["record"])]), "  ", *_about(item))
         out.block(str(item.get("text")))
         if item.get("why"):
-            out.line("  ", dim(f"why: {_flat(item['why'])}"))
+            out.line("  ", dim(f"why: {flat(item['why'])}"))
     for item in withheld:
         record = ids[str(item["record"])]
         out.line(Span("withheld ", "yellow"), record, dim(f"  {item.get('reason')}"))
@@ -103,7 +103,7 @@ def _show_list(out: Output, result: dict[str, Any]) -> None:
     if not records:
         out.line(dim("no memories"))
         return
-    ids = short_ids(str(item["record"]) for item in records)
+    ids = short_records(str(item["record"]) for item in records)
     rows: list[Row] = []
     for item in records:
         state = str(item.get("state"))
@@ -115,7 +115,7 @@ def _show_list(out: Output, result: dict[str, Any]) -> None:
                 ids[str(item["record"])],
                 Span(state, _STATE_STYLES.get(state, "bold")),
                 str(item.get("kind")),
-                local_time(item.get("recorded_at")),
+                local_date(item.get("recorded_at")),
                 text,
             ]
         )
@@ -150,16 +150,7 @@ def show(cli: Cli, agent: str, record: str) -> None:
 
 
 def _field(key: str, value: object) -> str:
-    return local_time(value) if key in _TIMES else _flat(value)
-
-
-def _flat(value: object) -> str:
-    """A value on one line, for people."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_flat(found)}" for key, found in value.items())
-    if isinstance(value, list):
-        return ", ".join(_flat(found) for found in value)
-    return str(value)
+    return local_time(value) if key in _TIMES else flat(value)
 
 
 @click.command(cls=RoostCommand)

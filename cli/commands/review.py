@@ -16,7 +16,7 @@ from cli.context import (
     record_argument,
 )
 from cli.output import Output, Row, Span, bold, dim
-from cli.text import count, short_ids, word
+from cli.text import count, flat, short_records, word
 from keys.errors import RoostError, UsageError
 
 
@@ -40,14 +40,14 @@ def review_list(cli: Cli, agent: str) -> None:
         if not waiting:
             cli.output.line(dim("nothing waits for you"))
             return
-        ids = short_ids(str(item["record"]) for item in waiting)
+        ids = short_records(str(item["record"]) for item in waiting)
         for item in waiting:
             notes = [str(item[k]) for k in ("kind", "provenance", "reason") if item.get(k)]
             if item.get("replaces"):
                 notes.append(f"replaces {item['replaces']}")
             cli.output.line(bold(ids[str(item["record"])]), dim("  " + "  ".join(notes)))
             cli.output.block(str(item.get("text")))
-        first = ids[str(waiting[0]["record"])]
+        first = waiting[0]["record"]
         cli.output.next_steps(
             (f"roost review approve {word(agent)} {first}", "shows it again, and asks"),
             (f"roost review reject {word(agent)} {first} --reason R", "keep it out"),
@@ -72,7 +72,7 @@ def _show_proposal(out: Output, result: dict[str, Any]) -> None:
     out.block(str(result.get("text")))
     out.line()
     rest = {k: v for k, v in result.items() if k not in {"record", "text"} and v not in (None, [])}
-    out.fields([(key, str(value)) for key, value in rest.items()])
+    out.fields([(key, flat(value)) for key, value in rest.items()])
 
 
 @review.command("approve")
@@ -83,7 +83,7 @@ def _show_proposal(out: Output, result: dict[str, Any]) -> None:
 @click.option("--reason", metavar="R", help="Why; it is kept.")
 @passphrase_option
 @pass_cli
-def review_approve(cli: Cli, /, agent: str, record: str | None, **options: Any) -> None:  # noqa: ANN401
+def review_approve(cli: Cli, /, agent: str, record: str | None, **options: Any) -> None:
     """Approve a proposal, exactly as it was shown.
 
     On a terminal without --heads it is shown and you are asked.
@@ -195,10 +195,4 @@ def _show_items(out: Output, items: list[Any]) -> None:
                 continue
             out.line("  ", dim(f"{key}:"))
             for each in value if isinstance(value, list) else [value]:
-                out.block(_flat(each), indent=4)
-
-
-def _flat(value: object) -> str:
-    if isinstance(value, dict):
-        return "  ".join(str(found) for found in value.values() if found is not None)
-    return str(value)
+                out.block(flat(each), indent=4)

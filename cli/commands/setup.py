@@ -145,7 +145,7 @@ def _recovery_code(cli: Cli, code_file: str | None) -> str:
 @click.option("--no-scheduler", is_flag=True, help="Run no jobs.")
 @click.option("--low-power", is_flag=True, help="No periodic multicast.")
 @pass_cli
-def up(cli: Cli, /, **options: Any) -> int:  # noqa: ANN401 - passed on
+def up(cli: Cli, /, **options: Any) -> int:
     """Run the node here until it is stopped.
 
     Stays in the foreground. When it serves it prints one line; Ctrl-C or SIGTERM stops it. Port 0

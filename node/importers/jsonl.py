@@ -28,7 +28,7 @@ def read_objects(stream: BinaryIO) -> Iterator[tuple[int, Row] | Problem]:
             yield _object(number, line)
 
 
-def parse_json(data: bytes) -> Any:  # noqa: ANN401 - any JSON value
+def parse_json(data: bytes) -> Any:
     """The value of a whole JSON text; raises ``ValueError`` with a reason that quotes nothing."""
     try:
         text = data.decode("utf-8")
