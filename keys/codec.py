@@ -70,6 +70,11 @@ def pack(value: Any) -> bytes:
     return bytes(_pack(value))
 
 
+def unpack(data: bytes) -> Any:
+    """What ``pack`` packed: for bytes from our own store only."""
+    return msgpack.unpackb(data, raw=False, strict_map_key=False, use_list=True)
+
+
 def decode_small(data: bytes) -> Any:
     """``decode`` for bytes whose field types the caller checks exactly, one by one.
 

@@ -20,7 +20,7 @@ from keys.ids import AgentId, RecordId
 from memory.judge import LogJudge
 from memory.logs import Logs
 from memory.rows import COMPARED_KINDS, Row, VersionRow, build_row, is_gated
-from memory.tables import Old, Tables
+from memory.tables import NEVER_SEEN, Old, Tables
 
 
 @dataclass(slots=True)
@@ -31,6 +31,7 @@ class Batch:
     folds: dict[bytes, RecordFold | None] = field(default_factory=dict)  # None: erased
     old: dict[bytes, Old] = field(default_factory=dict)
     rows: dict[bytes, Row] = field(default_factory=dict)
+    tombstones: bool = True  # whether any is effective
 
 
 class Folder:
@@ -76,7 +77,7 @@ class Folder:
 
         ``cache`` holds decoded headers by hash, to spare decoding those just appended.
         """
-        batch = Batch()
+        batch = Batch(tombstones=self.tables.any_withheld())
         todo = set(records)
         while todo:
             raised: set[bytes] = set()
@@ -115,8 +116,11 @@ class Folder:
         ]
         stored = self._raise_times(record, stored, raised)
         batch.stored[record] = stored
-        batch.old[record] = self.tables.old(record)
-        if self.tables.is_erased(record):
+        fresh = bool(stored) and all(s.header.hash in cache for s in stored)
+        if record not in batch.old:
+            known = not fresh or batch.tombstones
+            batch.old[record] = self.tables.old(record) if known else NEVER_SEEN
+        if batch.tombstones and self.tables.is_erased(record):
             batch.folds[record] = None
             self.tables.drop_payloads(record)
             reasons: dict[bytes, str] = {

@@ -41,8 +41,6 @@ _SEEN: Final = (
     " r.speaker, r.session, r.layer, r.weight, r.title, r.valid_from, r.valid_to, r.expires,"
     " r.created_ms, r.changed_ms, r.device, r.via, r.detail"
 )
-DETAIL_BYTES_MAX: Final = 2**24
-DETAIL_ITEMS_MAX: Final = 2**20
 _FIELDS: Final = tuple(part.strip().removeprefix("r.") for part in _SEEN.split(","))
 # A duplicate stands in for its canonical record once that has expired.
 _LIVE: Final = (
@@ -259,7 +257,7 @@ def history(store: AgentStore, scope: Scope, record: RecordId) -> list[Version]:
                 v[5],
                 v[6],
                 v[7],
-                codec.decode_small(v[8]) if v[8] else {},
+                codec.unpack(v[8]) if v[8] else {},
             )
             for v in store.connection.execute(
                 "SELECT version, entry, time_ms, version.state, version.device, version.via,"
@@ -350,7 +348,7 @@ def _seen(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> li
         )
         values = dict(zip(_FIELDS, row, strict=False))
         values["record"] = RecordId(row[1])
-        values["detail"] = codec.decode(values["detail"], DETAIL_BYTES_MAX, DETAIL_ITEMS_MAX)
+        values["detail"] = codec.unpack(values["detail"])
         out.append(Seen(**values, tags=tags, score=row[-1]))
     return out
 

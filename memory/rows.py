@@ -191,7 +191,7 @@ def _versions(fold: RecordFold, acts: Sequence[Statement], judge: _States) -> li
 
 def content(values: dict[str, Scalar]) -> bytes:
     """The values of a version: fields, and the names of the tags."""
-    return codec.encode(
+    return codec.pack(
         {
             "fields": {k[len(FIELD) :]: v for k, v in values.items() if k.startswith(FIELD)},
             "tags": [k[len(TAG) :] for k in values if k.startswith(TAG)],

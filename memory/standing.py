@@ -33,23 +33,13 @@ class Standings:
 
         Returns the records that read withheld or returning.
         """
-        affected = set(folded)
-        groups = macs | self._macs_of(folded)
-        for mac in groups:
-            affected.update(
-                r[0]
-                for r in self._db.execute(
-                    "SELECT record.record FROM print JOIN record USING (n) WHERE mac = ?", (mac,)
-                )
-            )
+        plain = set() if macs else {r for r in folded if self._stands_alone(r)}
+        affected = folded - plain
+        for mac in macs | self._macs_of(affected):
+            affected.update(self._holders(mac))
         derived = self._derived(affected) - affected
         for mac in self._macs_of(derived):
-            derived.update(
-                r[0]
-                for r in self._db.execute(
-                    "SELECT record.record FROM print JOIN record USING (n) WHERE mac = ?", (mac,)
-                )
-            )
+            derived.update(self._holders(mac))
         affected |= derived
         held: set[bytes] = set()
         updates = []
@@ -71,6 +61,35 @@ class Standings:
                 "UPDATE record SET state = ?, live = ?, duplicate = ? WHERE n = ?", updates
             )
         return held
+
+    def _stands_alone(self, record: bytes) -> bool:
+        """Whether a record just folded can neither be changed by others nor change them.
+
+        It stands as its own state says, nobody shares its value, no tombstone lists it, and it has
+        no sources; then the row is right as it was written.
+        """
+        return (
+            self._db.execute(
+                "SELECT 1 FROM record AS r WHERE record = ?1 AND state = own AND duplicate IS NULL"
+                " AND own IN ('new', 'current')"
+                " AND NOT EXISTS (SELECT 1 FROM link WHERE link.n = r.n AND what = 'source')"
+                " AND NOT EXISTS (SELECT 1 FROM link WHERE target = ?1 AND what = 'source')"
+                " AND NOT EXISTS (SELECT 1 FROM tombstone WHERE record = ?1)"
+                " AND NOT EXISTS (SELECT 1 FROM print AS p WHERE p.n = r.n AND (EXISTS"
+                " (SELECT 1 FROM print AS q WHERE q.mac = p.mac AND q.n <> r.n) OR EXISTS"
+                " (SELECT 1 FROM tombstone_print AS t WHERE t.mac = p.mac)))",
+                (record,),
+            ).fetchone()
+            is not None
+        )
+
+    def _holders(self, mac: bytes) -> list[bytes]:
+        return [
+            r[0]
+            for r in self._db.execute(
+                "SELECT record.record FROM print JOIN record USING (n) WHERE mac = ?", (mac,)
+            )
+        ]
 
     def _macs_of(self, records: Iterable[bytes]) -> set[bytes]:
         out: set[bytes] = set()

@@ -38,6 +38,9 @@ class Old:
         return self.n is not None and self.own != "proposed"
 
 
+NEVER_SEEN: Final = Old(None, "", b"", 0)
+
+
 class Tables:
     """Statements on the read-model tables, inside the caller's transaction."""
 
@@ -59,7 +62,7 @@ class Tables:
         found = self._db.execute(
             "SELECT n, own, base_hash FROM record WHERE record = ?", (record,)
         ).fetchone()
-        return Old(found[0], found[1], found[2], 0) if found else Old(None, "", b"", 0)
+        return Old(found[0], found[1], found[2], 0) if found else NEVER_SEEN
 
     def is_erased(self, record: bytes) -> bool:
         """Whether an effective tombstone with a verified place names the record (R30)."""
@@ -207,7 +210,7 @@ class Tables:
     ) -> None:
         records, versions, tags, macs, links, words = [], [], [], [], [], []
         for n, row, indexed in fresh:
-            detail = codec.encode(row.detail)
+            detail = codec.pack(row.detail)
             records.append(_record_values(n, row, detail))
             versions += [
                 (n, i, v.entry, v.time_ms, v.state, v.device, v.via, v.reason, v.content)

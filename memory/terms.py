@@ -22,6 +22,7 @@ _UNSPACED: Final = (
 _RUN: Final = re.compile(f"[{_UNSPACED}]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z0-9]+(?:[-_./:@+#][A-Za-z0-9]+)+[+#]*|[A-Za-z][+#]+")
+_MAYBE: Final = re.compile(r"[A-Za-z0-9][-_./:@+#][A-Za-z0-9+#]|[A-Za-z][+#]")
 _HAS_CAMEL: Final = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]")
 _WORD: Final = re.compile(r"\w+")
 _WHOLE: Final = {
@@ -74,7 +75,9 @@ def _drop_surrogates(text: str) -> str:
 
 def _identifiers(text: str) -> str:
     """Whole identifiers as one word each, and the parts of camel case."""
-    out = ["".join(_WHOLE.get(c, c) for c in found) for found in _IDENTIFIER.findall(text)]
+    out: list[str] = []
+    if _MAYBE.search(text):
+        out = ["".join(_WHOLE.get(c, c) for c in found) for found in _IDENTIFIER.findall(text)]
     if _HAS_CAMEL.search(text):
         for word in re.findall(r"[A-Za-z0-9]+", text):
             parts = _CAMEL.split(word)
