@@ -5,39 +5,46 @@ A command that reaches a running node through its socket loads none of it.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 Result = dict[str, Any]
 
 
 def run_verb(home: Path, verb: str, params: Result) -> Result:
     """Run one verb in this process, which holds the home meanwhile."""
-    return cast("Result", importlib.import_module("node.offline").run_verb(home, verb, params))
+    from node.offline import run_verb as run
+
+    return run(home, verb, params)
 
 
 def ensure_running(home: Path) -> None:
     """Start a node in the background where none runs, and wait until it answers."""
-    importlib.import_module("node.background").ensure(home)
+    from node.background import ensure
+
+    ensure(home)
 
 
 def init_home(
     home: Path, *, name: str, owner: str | None, recovery: bool, passphrase: str
 ) -> Result:
     """Make a home with a device and an owner."""
-    setup = importlib.import_module("node.setup")
-    found = setup.init_home(home, name=name, owner=owner, recovery=recovery, passphrase=passphrase)
-    return cast("Result", found)
+    from node.setup import init_home as make
+
+    return dict(make(home, name=name, owner=owner, recovery=recovery, passphrase=passphrase))
 
 
 def serve_forever(home: Path, options: dict[str, Any], on_ready: Callable[[Result], None]) -> int:
     """Run a node until it is stopped; its exit code."""
-    app = importlib.import_module("node.app")
-    return cast("int", app.serve_forever(home, app.UpOptions(**options), on_ready))
+    from node.app import UpOptions
+    from node.app import serve_forever as serve
+
+    return serve(home, UpOptions(**options), on_ready)
 
 
 def run_demo(say: Callable[[str], None]) -> Result:
     """Two nodes on this machine that share a memory, and forget it."""
-    return cast("Result", importlib.import_module("node.demo").run_demo(say))
+    from node.demo import run_demo as run
+
+    return run(say)

@@ -148,3 +148,7 @@ def _commands_of(context: click.Context) -> str:
 def _sentence(text: str) -> str:
     text = text.strip().removesuffix(".")
     return text[:1].lower() + text[1:]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -83,6 +83,12 @@ class Output:
         """A text of our own for another program, as it is."""
         print(text)
 
+    def say(self, text: str) -> None:
+        """What happens right now, at once; of several lines where there are line ends."""
+        if not self.json:
+            self.block(text, indent=0)
+            sys.stdout.flush()
+
     def line(self, *parts: Part) -> None:
         """One line."""
         print(_join(parts, sys.stdout))

@@ -56,15 +56,19 @@ def _condition(where: str | None) -> dict[str, Any] | None:
     key, separator, value = where.partition("=")
     if key not in {"tag", "source", "session", "entity"} or not separator or not value:
         raise UsageError("--where takes tag=T, source=S, session=ID or entity=ID")
-    return {"where": {key: value}}
+    return {"where": where}
 
 
 def _show_forgotten(cli: Cli, result: dict[str, Any], *, dry_run: bool) -> None:
     out = cli.output
     out.line("would erase:" if dry_run else "erased:")
-    for key, label in (("erased", ""), ("derived", "derived from it"), ("sources", "its source")):
-        for record in result.get(key, []):
-            out.line("  ", _record_of(record), dim(f"  {label}" if label else ""))
+    labels = {_record_of(found): "derived from it" for found in result.get("derived", [])}
+    labels |= {_record_of(found): "its source" for found in result.get("sources", [])}
+    done = [_record_of(found) for found in result.get("would_erase" if dry_run else "erased", [])]
+    for record in done:
+        out.line("  ", record, dim(f"  {labels[record]}" if record in labels else ""))
+    for record in sorted(labels.keys() - set(done)):
+        out.line("  ", Span("stays: ", "yellow"), record, dim(f"  {labels[record]}"))
     for record in result.get("left", []):
         out.line(Span("  left: ", "yellow"), _record_of(record))
     _receipt_lines(cli, result)

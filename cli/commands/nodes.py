@@ -222,19 +222,20 @@ def audit_verify(cli: Cli, agent: str | None) -> int:
 def audit_log(cli: Cli, /, agent: str, **options: object) -> None:
     """List the entries of the signed log, the newest first."""
     result = cli.call("audit.log", agent=agent, **given(options))
-    entries = result.get("entries", [])
+    entries = result.get("log", [])
 
     def show() -> None:
         devices = short_ids(str(entry.get("device")) for entry in entries)
         records = short_records(str(entry.get("record")) for entry in entries)
         cli.output.table(
-            ["time", "device", "seq", "via", "record", "entry"],
+            ["time", "device", "seq", "via", "kind", "record", "entry"],
             [
                 [
                     local_time(entry.get("recorded_at")),
                     devices[str(entry.get("device"))],
                     str(entry.get("seq")),
                     str(entry.get("via")),
+                    str(entry.get("kind")),
                     records[str(entry.get("record"))],
                     dim(str(entry.get("entry"))),
                 ]

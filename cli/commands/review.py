@@ -102,10 +102,8 @@ def review_approve(cli: Cli, /, agent: str, record: str | None, **options: Any) 
 
     def show() -> None:
         approved = result.get("approved")
-        if isinstance(approved, list):
-            cli.output.line("approved: ", bold(count(len(approved), "memory")))
-        else:
-            cli.output.line("approved: ", bold(str(result.get("record") or record or run)))
+        what = count(approved, "memory") if isinstance(approved, int) else None
+        cli.output.line("approved: ", bold(what or str(result.get("record", record))))
 
     cli.output.result(result, show)
 

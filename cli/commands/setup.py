@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from cli import backend
-from cli.context import Cli, RoostCommand, RoostGroup, pass_cli, passphrase_option
+from cli.context import Cli, RoostCommand, RoostGroup, given, pass_cli, passphrase_option
 from cli.output import Output, bold, dim, pretty_path
 from cli.text import count
 from keys.errors import RefusedError, UsageError
@@ -144,6 +144,8 @@ def _recovery_code(cli: Cli, code_file: str | None) -> str:
 @click.option("--no-discovery", is_flag=True, help="Do not look for peers on the local network.")
 @click.option("--no-scheduler", is_flag=True, help="Run no jobs.")
 @click.option("--low-power", is_flag=True, help="No periodic multicast.")
+@click.option("--background", is_flag=True, hidden=True, help="Make way, and end when idle.")
+@click.option("--idle-stop", type=float, hidden=True, metavar="SECONDS")
 @pass_cli
 def up(cli: Cli, /, **options: Any) -> int:
     """Run the node here until it is stopped.
@@ -154,7 +156,7 @@ def up(cli: Cli, /, **options: Any) -> int:
 
     def ready(event: dict[str, Any]) -> None:
         if cli.output.json:
-            cli.output.event({"event": "ready", **event})
+            cli.output.event(event)
             return
         parts = [f"serving peers at {event['listen']}"]
         if event.get("api"):
@@ -162,7 +164,7 @@ def up(cli: Cli, /, **options: Any) -> int:
         cli.output.line(bold("ready"), f": {', '.join(parts)} ", dim("(Ctrl-C stops it)"))
         sys.stdout.flush()
 
-    return backend.serve_forever(cli.home, options, ready)
+    return backend.serve_forever(cli.home, given(options), ready)
 
 
 @click.command(cls=RoostCommand)
@@ -172,9 +174,8 @@ def demo(cli: Cli) -> None:
 
     Uses two homes of its own in a temporary directory and loopback only; yours is left alone.
     """
-    out = cli.output
-    result = backend.run_demo(out.note if out.json else out.line)
-    out.result(result, lambda: out.next_steps(("roost init --name NAME", "set up your own node")))
+    result = backend.run_demo(cli.output.say)
+    cli.output.result(result, lambda: None)
 
 
 @click.command(cls=RoostCommand, help=_COMPLETION_HELP)

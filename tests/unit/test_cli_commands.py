@@ -129,7 +129,7 @@ CALLS = [
     (
         "forget muse --where tag=a=b --reason x --dry-run",
         "forget",
-        {"agent": "muse", "where": {"tag": "a=b"}, "reason": "x"}
+        {"agent": "muse", "where": "tag=a=b", "reason": "x"}
         | {"with_sources": False, "dry_run": True},
     ),
     ("forget muse r1 --status", "forget.status", {"agent": "muse", "record": "r1"}),

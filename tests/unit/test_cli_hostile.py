@@ -63,7 +63,7 @@ COMMANDS = {
     "rebuild muse": EVERY,
     "sync": EVERY,
     "audit verify": COUNTED | {"erased": 1},
-    "audit log muse": EVERY,
+    "audit log muse": EVERY | {"log": [ITEM]},
     "peers": EVERY,
     "peers remove x": EVERY,
     "permissions muse": EVERY,
