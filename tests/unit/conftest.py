@@ -1,13 +1,14 @@
 """Fixtures of the unit tests."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.local_node import local_node
 from tests.support.roost import PASSPHRASE, Roost
+from tests.support.terminal import Terminal, attach
 
 
 @pytest.fixture
@@ -25,3 +26,13 @@ def roost(
     time.tzset()
     with local_node(tmp_path / "home") as node:
         yield Roost(node, passphrase_file, capsys)
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[str], str]], Terminal]:
+    """Makes this process one that a person sits at; the argument answers questions."""
+
+    def start(answer: Callable[[str], str]) -> Terminal:
+        return attach(monkeypatch, answer)
+
+    return start
