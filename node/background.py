@@ -85,7 +85,7 @@ def _start(home: Home, command: Sequence[str]) -> subprocess.Popen[bytes]:
                 cwd="/",
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=subprocess.DEVNULL,
                 stderr=said,
                 start_new_session=True,
             )
