@@ -201,7 +201,7 @@ def _walk(data: bytes, items_max: int) -> int:
             if children > size - pos:
                 raise BadEncoding("ends too early")
             open_counts.append(children)
-            if len(open_counts) > NESTING_MAX + 2:
+            if len(open_counts) > NESTING_MAX + 1:
                 raise BadEncoding(f"nested deeper than {NESTING_MAX}")
     return pos
 
