@@ -23,7 +23,7 @@ class StatementSet:
         self._order = past_first(statements)
         self._index = {s.id: i for i, s in enumerate(self._order)}
         self._past = self._pasts()
-        self.founding = next((s for s in self._order if bytes(s.id) == bytes(agent)), None)
+        self.founding = next((s for s in self._order if _founds(s, agent)), None)
         self.founder: bytes = self.founding.body["owner"] if self.founding else b""
         self._owner_of: dict[bytes, bytes] = {}
         self._old_keys: dict[bytes, Statement] = {}
@@ -118,6 +118,10 @@ class StatementSet:
             or s.kind == "rotate"
             or s.id in rotation.body["keeps"]
         )
+
+
+def _founds(s: Statement, agent: bytes) -> bool:
+    return s.kind == "found" and s.id == agent and s.signer == s.body["owner"]
 
 
 def past_first(statements: Iterable[Statement]) -> list[Statement]:

@@ -7,7 +7,8 @@ the BLAKE2b-256 of those bytes; the signature is over the id, under ``STATEMENT_
    canonical form, the body's exact fields and the signature, and raises ``BadInput``.
 2. ``found`` and the statements of an owner (certify, decertify, rotate) carry an empty agent; the
    id of a founding statement *is* the agent's id.
-3. A kind that this version does not know is kept and forwarded, and has no effect.
+3. A kind that this version does not know is kept and forwarded, and has no effect but on record
+   time: its body, too, holds ``wall_ms`` (R14).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Statement:
     @property
     def wall_ms(self) -> int:
         """The signer's clock in milliseconds: an annotation for people and record time (R14)."""
-        return int(self.body.get("wall_ms", 0))
+        return int(self.body["wall_ms"])
 
 
 def parse(data: bytes, signature: bytes) -> Statement:
@@ -106,9 +107,11 @@ def agent_of(statement: Statement) -> AgentId:
 
 def _decode(data: bytes, signature: bytes) -> Statement:
     value = codec.decode(data, STATEMENT_BYTES_MAX)
-    if not isinstance(value, list) or len(value) != 6 or value[0] != VERSION:
+    if not isinstance(value, list) or len(value) != 6:
         raise BadEncoding("a statement is [1, agent, signer, after, kind, body]")
-    _, agent, signer, after, kind, body = value
+    version, agent, signer, after, kind, body = value
+    if type(version) is not int or version != VERSION:
+        raise BadEncoding("a statement of a version that is not known here")
     if not isinstance(kind, str) or not 0 < len(kind) <= 32:
         raise BadEncoding("a statement's kind is a short word")
     wanted = 0 if kind in AGENTLESS_KINDS else HASH_BYTES
@@ -253,14 +256,14 @@ BODIES: Final[dict[str, dict[str, Check]]] = {
 
 
 def _check_body(kind: str, body: Any) -> None:
-    if not isinstance(body, dict):
-        raise BadEncoding("a statement's body is a map")
+    if not isinstance(body, dict) or "wall_ms" not in body:
+        raise BadEncoding("a statement's body is a map that holds wall_ms")
+    _WALL(body["wall_ms"])
     fields = BODIES.get(kind)
     if fields is None:
         return
     if body.keys() != fields.keys() | {"wall_ms"}:
         raise BadEncoding(f"the body of a {kind} statement does not have exactly its fields")
-    _WALL(body["wall_ms"])
     for name, check in fields.items():
         check(body[name])
 
