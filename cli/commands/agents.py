@@ -78,10 +78,10 @@ def agent_show(cli: Cli, agent: str) -> None:
     def show() -> None:
         cli.output.line(bold(str(result.get("name"))), dim(f"  {result.get('agent')}"))
         cli.output.fields(
-            [
+            [  # the permissions have a command of their own
                 (key, flat(value))
                 for key, value in result.items()
-                if key not in {"name", "agent"} and value is not None
+                if key not in {"name", "agent", "permissions"} and value is not None
             ]
         )
 

@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final, TypedDict
@@ -98,9 +97,9 @@ def _write_body(cli: Cli, agent: str, body: IO[str]) -> int:
 
 def _now() -> str:
     from node.clock import SystemClock
+    from node.times import iso
 
-    moment = datetime.fromtimestamp(SystemClock().now_us() // 1_000_000, UTC)
-    return moment.isoformat()
+    return str(iso(SystemClock().now_us()))
 
 
 @contextmanager

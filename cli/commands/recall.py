@@ -22,7 +22,7 @@ _STATE_STYLES: Final = {
     "expired": "dim",
     "erased": "red",
 }
-_TIMES: Final = ("valid_from", "valid_to", "expires", "recorded_at")
+_TIMES: Final = ("valid_from", "valid_to", "expires", "recorded_at", "created_at")
 _SHOWN_APART: Final = frozenset({"agent", "record", "text", "state", "kind"})
 
 

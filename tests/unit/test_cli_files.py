@@ -256,7 +256,7 @@ def test_an_export_is_a_manifest_and_every_line_as_it_came(roost: Roost, tmp_pat
     manifest = json.loads(first)
     assert list(manifest) == ["roost", "agent", "name", "exported_at", "records"]
     assert manifest["records"] == 3
-    assert manifest["exported_at"].endswith("+00:00")
+    assert manifest["exported_at"].endswith("Z")
     assert rest == [*PAGES[0]["lines"], *PAGES[1]["lines"]]
     assert said.json == manifest | {"out": str(out)}
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
