@@ -336,7 +336,8 @@ def test_the_thin_path_loads_no_part_of_the_node() -> None:
     code = (
         "import sys; before = set(sys.modules); import cli.session, cli.main; "
         "heavy = {'aiohttp', 'asyncio', 'automerge', 'nacl', 'rich', 'segno', 'sqlite3', 'ssl', "
-        "'textual', 'zeroconf', 'http.client', 'msgpack'}; print(sorted(heavy & (set(sys.modules) - before)))"
+        "'textual', 'zeroconf', 'http.client', 'msgpack'}; "
+        "print(sorted(heavy & (set(sys.modules) - before)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
