@@ -108,6 +108,8 @@ def _import(
     note = check_note(row.note)
     if row.origin is not None and _known(store, row.origin) is not None:
         return None
+    if note.kind not in COMPARED_KINDS and _same_item(store, note):
+        return None
     retired = row.state in ("deprecated", "superseded")
     if note.kind in COMPARED_KINDS:
         macs = [p.mac for p in fingerprints(store.keys, note.text)]
@@ -147,6 +149,19 @@ def _import(
     if row.state == "deprecated":
         ops.append(put(f"mark.{random_bytes(MARK_ID_BYTES).hex()}", "deprecated imported"))
     return commit.create(ops)
+
+
+def _same_item(store: AgentStore, note: Note) -> bool:
+    """Whether the very item (kind, session, source and text) is here: an import run twice."""
+    if note.source is None:
+        return False
+    return (
+        store.connection.execute(
+            "SELECT 1 FROM record WHERE source = ? AND session IS ? AND kind = ? AND text = ?",
+            (note.source, note.session, note.kind, note.text),
+        ).fetchone()
+        is not None
+    )
 
 
 def _known(store: AgentStore, origin: RecordId) -> RecordId | None:

@@ -164,9 +164,7 @@ class Agents:
         self.save_keys(agent, keys)
         handle = await self.open(agent)
         found = list(statements)
-        await handle.door.run(
-            lambda: handle.store.add_statements(found, self._clock.now_us())
-        )
+        await handle.door.run(lambda: handle.store.add_statements(found, self._clock.now_us()))
         return handle
 
     async def resolve(self, text: str) -> AgentHandle:

@@ -15,7 +15,17 @@ from node.core import NodeCore
 from node.network import Network
 from node.params import Params
 from node.service import Emit
-from node.verbs import authority, checking, erasing, moving, owning, reading, review, status, writing
+from node.verbs import (
+    authority,
+    checking,
+    erasing,
+    moving,
+    owning,
+    reading,
+    review,
+    status,
+    writing,
+)
 from node.verbs.network import NETWORK_VERBS
 
 Result = dict[str, Any]
@@ -67,9 +77,7 @@ class Dispatcher:
     def __init__(self, core: NodeCore, network: Network) -> None:
         self._core, self._network = core, network
 
-    async def call(
-        self, verb: str, params: Mapping[str, Any], emit: Emit | None = None
-    ) -> Result:
+    async def call(self, verb: str, params: Mapping[str, Any], emit: Emit | None = None) -> Result:
         """The result of a verb; raises ``RoostError``."""
         taken = Params(params)
         network_verb = NETWORK_VERBS.get(verb) or status.NETWORK_VERBS.get(verb)

@@ -31,7 +31,9 @@ def record_of(seen: Seen, now_us: int) -> dict[str, Any]:
     if seen.state == "erased":
         return {k: out[k] for k in ("record", "state", "recorded_at", "recorded_at_us")}
     optional = {
-        "speaker": seen.speaker, "session": seen.session, "title": seen.title,
+        "speaker": seen.speaker,
+        "session": seen.session,
+        "title": seen.title,
         "expires": iso(seen.expires),
         "duplicate_of": str(RecordId(seen.duplicate)) if seen.duplicate else None,
     }
@@ -46,9 +48,9 @@ def record_of(seen: Seen, now_us: int) -> dict[str, Any]:
 def successors_of(seen: Seen) -> list[str]:
     """The records that replace this one: more than one is a conflict that is shown."""
     facts = seen.detail.get("facts", ())
-    return sorted({
-        str(RecordId(bytes.fromhex(key[5:]))) for _, key, _ in facts if key.startswith("next.")
-    })
+    return sorted(
+        {str(RecordId(bytes.fromhex(key[5:]))) for _, key, _ in facts if key.startswith("next.")}
+    )
 
 
 def detail_of(seen: Seen, now_us: int) -> dict[str, Any]:
