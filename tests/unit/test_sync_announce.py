@@ -81,9 +81,9 @@ def test_a_watcher_that_is_too_far_behind_is_cut_off() -> None:
     box.put(announce("a", 1))
     box.put(announce("b", 1))
     box.put(announce("a", 2))
-    assert not box.overrun
+    assert (box.overrun, len(box)) == (False, 2)
     box.put(announce("c", 1))
-    assert box.overrun
+    assert (box.overrun, len(box)) == (True, 2)
     assert len(box) == 2
 
 
