@@ -1,0 +1,71 @@
+"""Taking connections on a listening socket, so many at once and no more."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from node.clock import Clock
+
+PAUSE_S: Final = 0.2  # after a failure to accept: out of descriptors, most likely
+HANDSHAKE_S: Final = 10.0
+SHUTDOWN_S: Final = 1.0
+
+Admit = Callable[[socket.socket], Awaitable[None]]
+
+
+class Acceptor:
+    """Hands each connection to ``admit`` in a task of its own.
+
+    Of more than ``most`` that are being admitted the oldest is dropped: somebody who fills the
+    places with silent connections keeps nobody out.
+    """
+
+    def __init__(self, listener: socket.socket, clock: Clock, admit: Admit, most: int) -> None:
+        self._listener, self._clock, self._admit, self._most = listener, clock, admit, most
+        self._admitting: dict[asyncio.Task[None], None] = {}
+
+    async def run(self) -> None:
+        """Accept until cancelled; what is being admitted is dropped then."""
+        loop = asyncio.get_running_loop()
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                try:
+                    connection, _ = await loop.sock_accept(self._listener)
+                except OSError:
+                    await self._clock.sleep(PAUSE_S)
+                    continue
+                if len(self._admitting) >= self._most:
+                    next(iter(self._admitting)).cancel()
+                task = tasks.create_task(self._one(connection), name="admit")
+                self._admitting[task] = None
+                task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._admitting.pop(task, None)
+
+    async def _one(self, connection: socket.socket) -> None:
+        try:
+            await self._admit(connection)
+        except (OSError, TimeoutError, ssl.SSLError):
+            connection.close()  # a stranger, or one that gave up
+        except BaseException:
+            connection.close()
+            raise
+
+
+async def handshake(
+    connection: socket.socket, context: ssl.SSLContext, protocol: Callable[[], asyncio.Protocol]
+) -> asyncio.Transport:
+    """The TLS connection on an accepted socket; raises ``OSError`` or ``TimeoutError``."""
+    transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+        protocol,
+        connection,
+        ssl=context,
+        ssl_handshake_timeout=HANDSHAKE_S,
+        ssl_shutdown_timeout=SHUTDOWN_S,
+    )
+    return transport

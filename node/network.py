@@ -1,0 +1,188 @@
+"""The network part of a node: who is let in, who is called, and how things stand.
+
+Without a listener (a command on a home that no node serves) it can call peers and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from random import Random
+from typing import Any, Final
+
+from keys.address import Address
+from keys.errors import NotFoundError
+from keys.ids import AgentId, DeviceId
+from keys.signing import random_bytes
+from memory.peers import NewPeer, Peer, Source
+from node.agents import AgentHandle
+from node.core import NodeCore
+from node.exchange import Exchange
+from node.joining import Target
+from node.listen import address_of
+from node.options import UpOptions
+from node.pairing import PairingService
+from node.reachable import reachable_at
+from node.replication import Replication
+from node.server import SyncServer
+from node.serving import PeerApi
+from node.sharing import spread
+from node.standing import peer_row, unconfirmed
+from node.watching import WatchHub
+
+Result = dict[str, Any]
+RECEIPTS_S: Final = 3.0
+RECEIPTS_STILL_S: Final = 0.6
+RECEIPTS_LOOK_S: Final = 0.02
+
+
+class Network:
+    """A service; and the calls of the verbs about peers."""
+
+    name = "network"
+
+    def __init__(
+        self,
+        core: NodeCore,
+        options: UpOptions | None = None,
+        listener: socket.socket | None = None,
+    ) -> None:
+        self._core, self._listener = core, listener
+        self._options = options or UpOptions()
+        self._exchange = Exchange(core, self.addresses)
+        self._hub = WatchHub(self._exchange)
+        seed = int.from_bytes(random_bytes(8), "big")
+        self._replication = Replication(self._exchange, Random(seed))  # noqa: S311 - jitter
+        self._server = (
+            SyncServer(core, listener, PeerApi(self._exchange, self._hub).answer)
+            if listener is not None
+            else None
+        )
+        self.pairing = PairingService(core, self.addresses, self._take_peer)
+        self._announcing: asyncio.Task[None] | None = None
+
+    @property
+    def listen(self) -> str | None:
+        """Where peers reach this node; None when nothing serves."""
+        return address_of(self._listener) if self._listener is not None else None
+
+    def addresses(self) -> tuple[Address, ...]:
+        """What to tell others of where we are."""
+        return reachable_at(self._listener) if self._listener is not None else ()
+
+    # -- as a service ----------------------------------------------------------------------------
+
+    async def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Serve, and keep up with every peer."""
+        self._core.agents.changed = self._hub.changed
+        await spread(self._core)
+        self._announcing = tasks.create_task(self._hub.run(), name="announce")
+        self.pairing.beside(self._listener)
+        if self._server is not None:
+            await self._server.start(tasks)
+        await self._replication.start(tasks)
+
+    async def stop(self) -> None:
+        """End every connection."""
+        self._core.agents.changed = None
+        self.pairing.beside(None)
+        self._hub.end_all()
+        if self._announcing is not None:
+            self._announcing.cancel()
+        await self._replication.stop()
+        if self._server is not None:
+            await self._server.stop()
+
+    # -- peers -----------------------------------------------------------------------------------
+
+    async def _take_peer(self, new: NewPeer, addresses: list[str]) -> None:
+        """A device was paired: let it in, and keep up with it."""
+        now_us = self._core.clock.now_us()
+        await self._core.db.run(lambda db: db.peers.add(new, now_us))
+        await self._core.db.run(
+            lambda db: db.peers.replace_addresses(new.device, Source.STORED, addresses, now_us)
+        )
+        peer = await self._core.db.run(lambda db: db.peers.get(new.device))
+        assert peer is not None
+        if self._server is not None:
+            await self._server.add_peer(peer)
+        self._replication.add(peer)
+        self._core.journal.info("peer.added", peer=new.device)
+
+    async def remove_peer(self, device: DeviceId) -> None:
+        """Have nothing more to do with a device; raises ``NotFoundError``."""
+        now_us = self._core.clock.now_us()
+        await self._core.db.run(lambda db: db.peers.remove(device, now_us))
+        if self._server is not None:
+            await self._server.remove_peer(device)
+        await self._replication.remove(device)
+        self._exchange.forget(device)
+        self._core.journal.info("peer.removed", peer=device)
+
+    def look_again(self) -> None:
+        """Something changed that peers may have an answer to: an agent was accepted."""
+        self._replication.renew()
+
+    async def found(self) -> list[Result]:
+        """The devices in sight that show a code."""
+        return []
+
+    def found_target(self, device: str, code: str) -> Target:
+        """Where the device in sight whose id begins so may be joined."""
+        raise NotFoundError(
+            f"no device {device[:64]!r} shows a code in sight", hint="give --address HOST:PORT"
+        )
+
+    # -- one round -------------------------------------------------------------------------------
+
+    async def sync_once(self, peer: DeviceId | None, agent: AgentId | None) -> Result:
+        """One round with everybody, or one peer; raises ``NotFoundError`` for no such peer."""
+        peers = await self._core.db.run(lambda db: db.peers.all())
+        wanted = [p for p in peers if peer in (None, p.device)]
+        if peer is not None and not wanted:
+            raise NotFoundError(f"{peer.short()} is no peer of this node", hint="roost peers")
+        before = self._exchange.counters.served, self._exchange.counters.bytes
+        rows = await self._replication.once(wanted, agent)
+        if self._server is not None:
+            await self._let_them_pull(wanted)
+        counters = self._exchange.counters
+        return {
+            "pulled": sum(row["pulled"] for row in rows),
+            "served": counters.served - before[0],
+            "bytes": counters.bytes - before[1],
+            "peers": rows,
+        }
+
+    async def _let_them_pull(self, peers: list[Peer]) -> None:
+        """Give those that keep up with us a moment to take what we have more."""
+        clock = self._core.clock
+        started_s = moved_s = clock.monotonic_s()
+        served = self._exchange.counters.served
+        while await self._lacking(peers):
+            now_s = clock.monotonic_s()
+            if self._exchange.counters.served != served:
+                served, moved_s = self._exchange.counters.served, now_s
+            if now_s - started_s > RECEIPTS_S or now_s - moved_s > RECEIPTS_STILL_S:
+                return
+            await clock.sleep(RECEIPTS_LOOK_S)
+
+    async def _lacking(self, peers: list[Peer]) -> bool:
+        for peer in peers:
+            state = self._exchange.peer(peer.device)
+            for handle in self._exchange.readable(peer.device) if state.connected else ():
+                mine = await handle.read(lambda store: store.vector_digest())
+                if state.told(handle.agent).vector_digest != mine:
+                    return True
+        return False
+
+    # -- how things stand ------------------------------------------------------------------------
+
+    async def status_peers(self) -> list[Result]:
+        """Each peer as ``roost status`` shows it."""
+        peers = await self._core.db.run(lambda db: db.peers.all())
+        return [await peer_row(self._exchange, peer) for peer in peers]
+
+    async def unconfirmed(self, handle: AgentHandle) -> list[str]:
+        """Peers that may read an agent and have not shown its newest statements (S-I2)."""
+        peers = await self._core.db.run(lambda db: db.peers.all())
+        return await unconfirmed(self._exchange, peers, handle)

@@ -1,0 +1,272 @@
+"""Pairing on this node: opening a code, and joining with one (PAIRING.md, R39).
+
+1. The listener is there only while a person pairs, on the first free port after the one for sync.
+2. At most 5 codes in 10 minutes, restarts included. A code is dead at the first answer; then both
+   sides are told, and this side's person makes a new one.
+3. Nobody is stored before both proofs were right. The opener stores first and then tells the
+   joiner, which stores and says so: whoever calls the other then is let in.
+4. With ``mine`` the opener's person has unlocked the owner's key beforehand; the joiner's
+   certificate is signed once its key is proven, and the key is dropped with the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from keys.address import Address
+from keys.errors import PairingError, RefusedError, RoostError, UnreachableError
+from keys.limits import PAIR_CODE_TTL_S, PAIR_CONNECTIONS_MAX, PAIR_PORTS_TRIED
+from keys.pair_code import CodeBook, Offer, Reason, failed
+from keys.pair_messages import Introduction, encode_refused
+from keys.pair_uri import pair_uri
+from keys.pairing import Opener, Paired
+from keys.signing import OwnerKey
+from keys.tls import pairing_server_context
+from memory.peers import NewPeer
+from node.accepting import Acceptor
+from node.core import NodeCore
+from node.gifts import STORED, Gifts, encode_owners, joiner_gift
+from node.household import NO_RECOVERY, Household
+from node.listen import PORT_MAX
+from node.pairwire import PROTOCOL, PairStream
+from node.reachable import reachable_at
+from node.service import Emit
+
+FINISH_S: Final = 30.0  # for an exchange that was in the middle when the code's time was over
+BACKLOG: Final = 16
+FIREWALL: Final = (
+    "both must be on one network, with 7667/TCP and 5353/UDP open: "
+    "sudo ufw allow 7667/tcp && sudo ufw allow 5353/udp"
+)
+
+TakePeer = Callable[[NewPeer, list[str]], Awaitable[None]]
+Outcome = dict[str, Any] | RoostError
+
+
+class PairingService:
+    """Opens codes; at most one at a time."""
+
+    def __init__(
+        self, core: NodeCore, addresses: Callable[[], tuple[Address, ...]], take_peer: TakePeer
+    ) -> None:
+        self.core, self._addresses, self._take_peer = core, addresses, take_peer
+        self.household = Household(core)
+        self._opening = False
+        self._listener: socket.socket | None = None
+        self.on_port: Callable[[int | None], None] = lambda _port: None
+
+    def beside(self, listener: socket.socket | None) -> None:
+        """Peers are served at this socket; pairing opens one of its own beside it."""
+        self._listener = listener
+
+    async def open(self, *, ttl_s: int | None, owner_key: OwnerKey | None, emit: Emit) -> None:
+        """Show a code and wait until somebody paired with it; with ``owner_key``: as ``mine``.
+
+        Emits ``open``, ``attempt`` for each that failed and left the code alive, and ``paired``.
+        Raises ``PairingError`` where nobody did.
+        """
+        if self._listener is None:
+            raise RefusedError("no node serves this home", hint="roost up")
+        if self._opening:
+            raise RefusedError("this node shows a code already", hint="stop the other pair open")
+        self._opening = True
+        try:
+            await self._open(ttl_s or PAIR_CODE_TTL_S, owner_key, emit)
+        finally:
+            self._opening = False
+
+    async def _open(self, ttl_s: int, owner_key: OwnerKey | None, emit: Emit) -> None:
+        core = self.core
+        offer = CodeBook().open(core.device, core.clock.monotonic_s(), ttl_s)[1]
+        wait_s = await core.db.run(lambda db: db.count_code(core.clock.now_us()))
+        if wait_s:
+            raise failed(Reason.PAUSED, wait_s=wait_s)
+        assert self._listener is not None
+        with open_pair_listener(self._listener) as listener:
+            self.on_port(listener.getsockname()[1])
+            try:
+                await self._announce(offer, listener, emit)
+                await _Opening(self, offer, owner_key, emit).run(listener)
+            finally:
+                offer.close()
+                self.on_port(None)
+
+    async def _announce(self, offer: Offer, listener: socket.socket, emit: Emit) -> None:
+        addresses = reachable_at(listener)
+        await emit(
+            {
+                "event": "open",
+                "code": offer.code,
+                "device": str(self.core.device),
+                "addresses": [str(a) for a in addresses],
+                "uri": pair_uri(self.core.device, addresses, offer.code),
+                "ttl": offer.ttl_s,
+            }
+        )
+
+    async def introduction(self, *, mine: bool) -> Introduction:
+        """What this node says of itself."""
+        return await self.household.introduction(mine=mine, addresses=self._addresses())
+
+    async def keep(self, paired: Paired, host: str, *, adopted: bool = False) -> None:
+        """Enter the other side as a peer, at the addresses it told and where it was met.
+
+        One that was ``adopted`` has our owner now, whatever it said of its own.
+        """
+        said = paired.introduction
+        me = await self.introduction(mine=adopted)
+        info = me.owner if adopted else said.owner
+        recovery = b"" if info.recovery_hash == NO_RECOVERY else info.recovery_hash
+        new = NewPeer(paired.device, said.name, paired.certificate, info.owner, recovery)
+        told = [str(a) for a in said.addresses]
+        met = [str(Address(host, a.port)) for a in said.addresses[:1]]
+        await self._take_peer(new, list(dict.fromkeys([*told, *met])))
+
+
+class _Opening:
+    """One code while it is open: the connections that try it, and how it ends."""
+
+    def __init__(
+        self, service: PairingService, offer: Offer, owner_key: OwnerKey | None, emit: Emit
+    ) -> None:
+        self._service, self._core, self._offer = service, service.core, offer
+        self._owner_key, self._emit = owner_key, emit
+        self._spender: PairStream | None = None
+        self._outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    @property
+    def _mine(self) -> bool:
+        return self._owner_key is not None
+
+    async def run(self, listener: socket.socket) -> None:
+        """Serve connections until one paired, the code died, or its time is over."""
+        core = self._core
+        self._me = await self._service.introduction(mine=self._mine)
+        self._context = await asyncio.to_thread(
+            pairing_server_context, core.key, keys_dir=core.home.keys_dir
+        )
+        self._context.set_alpn_protocols([PROTOCOL])
+        acceptor = Acceptor(listener, core.clock, self._admit, PAIR_CONNECTIONS_MAX)
+        async with asyncio.TaskGroup() as tasks:
+            accepting = tasks.create_task(acceptor.run(), name="pair accept")
+            outcome = await self._wait()
+            accepting.cancel()
+        if isinstance(outcome, RoostError):
+            raise outcome
+        await self._emit(outcome)
+
+    async def _wait(self) -> Outcome:
+        """The outcome; a code that nobody tried ends with its time."""
+        for seconds in (self._offer.ttl_s, FINISH_S):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    return await asyncio.shield(self._outcome)
+            if self._spender is None:
+                break
+        return _nobody_came(self._offer.ttl_s)
+
+    async def _admit(self, connection: socket.socket) -> None:
+        async with PairStream.accepted(connection, self._context) as stream:
+            try:
+                event = await self._pair(stream)
+            except RoostError as exc:
+                await self._lost(stream, exc)
+            else:
+                self._settle(event)
+
+    async def _pair(self, stream: PairStream) -> dict[str, Any]:
+        """The opener's side of one exchange; the event to show."""
+        paired = await self._prove(stream)
+        paired.channel.release(paired.device)  # whom the person wanted: it had the code
+        household = self._service.household
+        gifts = Gifts(stream, paired.channel)
+        theirs, rest = await gifts.receive()
+        gift = joiner_gift(rest)
+        if self._owner_key is not None:
+            await household.adopt(self._owner_key, paired, gift)
+        await household.know(paired.introduction.owner.owner, theirs)
+        await self._service.keep(paired, stream.host, adopted=self._mine)
+        await gifts.send_statements(await household.statements())
+        await gifts.send((await household.opener_gift(mine=self._mine)).encode())
+        with contextlib.suppress(RoostError):  # it is our peer all the same
+            _, last = await gifts.receive()
+            if last != [STORED]:
+                self._core.journal.warning("pair.not_stored", peer=paired.device)
+        return {
+            "event": "paired",
+            "device": str(paired.device),
+            "name": paired.introduction.name,
+            "mine": self._mine,
+        }
+
+    async def _prove(self, stream: PairStream) -> Paired:
+        owners = await self._service.household.owners() if self._mine else []
+        machine = Opener(self._core.key, self._me, self._offer, encode_owners(owners))
+        for _ in ("join", "confirm"):
+            message = await stream.receive()
+            now_s = self._core.clock.monotonic_s()
+            answer = await asyncio.to_thread(machine.receive, message, now_s)
+            self._spender = stream
+            await stream.send(answer)
+        return machine.paired
+
+    async def _lost(self, stream: PairStream, exc: RoostError) -> None:
+        """Tell the other side, and our person; the end, if that was the code's one answer."""
+        with contextlib.suppress(RoostError):
+            await stream.send(encode_refused(exc))
+        reason = str(exc.details.get("reason", exc.code))
+        self._core.journal.info("pair.failed", reason=reason)
+        if self._spender is stream or (self._spender is None and not self._offer.is_open):
+            self._settle(exc if isinstance(exc, PairingError) else _broke_off(exc))
+        elif isinstance(exc, PairingError) and self._offer.is_open:
+            with contextlib.suppress(RoostError):  # our caller is gone; it will be noticed
+                await self._emit({"event": "attempt", "reason": reason})
+
+    def _settle(self, outcome: Outcome) -> None:
+        if not self._outcome.done():
+            self._outcome.set_result(outcome)
+
+
+def open_pair_listener(beside: socket.socket) -> socket.socket:
+    """A socket on the first free port of the ten after that of ``beside``, at the same host.
+
+    Raises ``RefusedError`` where none is free.
+    """
+    host, port = beside.getsockname()[:2]
+    for candidate in range(port + 1, min(port + PAIR_PORTS_TRIED, PORT_MAX) + 1):
+        listener = socket.socket(beside.family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if beside.family == socket.AF_INET6:
+                both = beside.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, both)
+            listener.bind((host, candidate))
+            listener.listen(BACKLOG)
+            listener.setblocking(False)
+        except OSError:
+            listener.close()
+            continue
+        return listener
+    raise RefusedError(
+        f"no free port for pairing among the {PAIR_PORTS_TRIED} after {port}",
+        hint="stop what listens there, or use another port: roost up --listen HOST:PORT",
+    )
+
+
+def _nobody_came(ttl_s: int) -> PairingError:
+    return PairingError(
+        f"nobody joined within {ttl_s} seconds; the code is dead",
+        hint=f"make a new code with `roost pair open`; {FIREWALL}",
+        reason=str(Reason.EXPIRED),
+    )
+
+
+def _broke_off(exc: RoostError) -> PairingError:
+    silent = isinstance(exc, UnreachableError)
+    error = failed(Reason.CLOSED if silent else Reason.MALFORMED)
+    error.__cause__ = exc
+    return error
