@@ -106,6 +106,15 @@ class Logs:
         found = self._db.execute("SELECT hash FROM entry WHERE log = ? AND seq = ?", (row_id, seq))
         return [EntryHash(r[0]) for r in found]
 
+    def openings(self, row: LogRow) -> dict[EntryHash, tuple[bytes, ...]]:
+        """Per opening of a log the statement heads it cites: one unless the log forks at once."""
+        if row.fork_seq != 0:
+            return dict.fromkeys(self.hash_at(row.id, 1), row.heads)
+        found = self._db.execute(
+            "SELECT hash, payload FROM entry WHERE log = ? AND seq = 1", (row.id,)
+        )
+        return {EntryHash(h): decode_open(payload).heads for h, payload in found}
+
     # -- appending -------------------------------------------------------------------------------
 
     def append(
@@ -192,7 +201,9 @@ class Logs:
             header = entry.header
             time_ms = max(time_ms, header.wall_ms)
             if header.payload_kind == PayloadKind.OPEN:
-                time_ms = max([time_ms, *(statement_times.get(h, 0) for h in row.heads)])
+                assert entry.payload is not None, "verify_run lets no opening pass without it"
+                heads = decode_open(entry.payload).heads
+                time_ms = max([time_ms, *(statement_times.get(h, 0) for h in heads)])
             if header.deps:
                 time_ms = max(time_ms, self._deps_time(header, fresh))
             fresh[header.hash] = time_ms
@@ -228,11 +239,13 @@ class Logs:
         return int(found[0]) if found else 0
 
     def _deps_time(self, header: Header, fresh: dict[EntryHash, int]) -> int:
+        """The latest of an entry's deps that are operations on its own record; others are none."""
         times = [fresh[d] for d in header.deps if d in fresh]
         if len(times) < len(header.deps):
             wanted = set(header.deps)
             found = self._db.execute(
-                "SELECT hash, time_ms FROM entry WHERE record = ?", (header.record,)
+                "SELECT hash, time_ms FROM entry WHERE record = ? AND payload_kind NOT IN (0, 2)",
+                (header.record,),
             )
             times += [t for h, t in found if h in wanted]
         return max(times, default=0)
@@ -253,8 +266,18 @@ class Logs:
             frontier.add(entry_hash)
             if held < time_ms:
                 self._db.execute("UPDATE entry SET time_ms = ? WHERE id = ?", (time_ms, number))
-                touched.add(header.record)
+                touched |= self._raised(header, time_ms)
         return touched
+
+    def _raised(self, header: Header, time_ms: int) -> set[RecordId]:
+        """The record that shows an entry's time; a tombstone's is the one that it names."""
+        if header.payload_kind != PayloadKind.TOMBSTONE:
+            return {header.record}
+        named = self._db.execute(
+            "UPDATE tombstone SET time_ms = ? WHERE hash = ? RETURNING record",
+            (time_ms, header.hash),
+        ).fetchall()
+        return {RecordId(r[0]) for r in named}
 
     # -- serving ---------------------------------------------------------------------------------
 

@@ -133,7 +133,7 @@ class AgentStore:
                 "INSERT OR IGNORE INTO statement VALUES (?, ?, ?, ?)",
                 [(s.id, s.data, s.signature, now_us) for s in new],
             )
-            self._statements_changed(new)
+            self._statements_changed()
         return len(new)
 
     def _belongs(self, s: Statement) -> bool:
@@ -141,7 +141,7 @@ class AgentStore:
             return agent_of(s) == self._agent
         return s.agent in (b"", self._agent)
 
-    def _statements_changed(self, new: Sequence[Statement]) -> None:
+    def _statements_changed(self) -> None:
         before = self.authority
         self.authority = self._load_authority()
         self.folder = self._make_folder()
@@ -151,7 +151,7 @@ class AgentStore:
             if [s.id for s in before.acts.get(record, ())]
             != [s.id for s in self.authority.acts.get(record, ())]
         }
-        raised = self._raise_openings({bytes(s.id) for s in new})
+        raised = self._raise_openings(self.authority.known - before.known)
         if self.waiting_for_key:
             return
         if before.key_commitments() != self.authority.key_commitments():
@@ -159,15 +159,14 @@ class AgentStore:
             return
         self._fold(acts | raised, set(), evaluate=True)
 
-    def _raise_openings(self, new: set[bytes]) -> set[bytes]:
+    def _raise_openings(self, new: frozenset[bytes]) -> set[bytes]:
         """R14: an opening is never earlier than the statements it cites."""
         touched: set[bytes] = set()
         for row in self.logs.rows():
-            if new.isdisjoint(row.heads):
-                continue
-            time_ms = max(self.authority.times.get(h, 0) for h in row.heads)
-            first = self.logs.hash_at(row.id, 1)[0]
-            touched |= self.logs.raise_time(row.id, first, time_ms)
+            for opening, heads in self.logs.openings(row).items():
+                if not new.isdisjoint(heads):
+                    time_ms = max(self.authority.times.get(h, 0) for h in heads)
+                    touched |= self.logs.raise_time(row.id, opening, time_ms)
         return touched
 
     # -- appending -------------------------------------------------------------------------------
