@@ -11,13 +11,14 @@ from random import Random
 from typing import Any, Final
 
 from keys.address import Address
-from keys.errors import NotFoundError
+from keys.errors import NotFoundError, RefusedError
 from keys.ids import AgentId, DeviceId
 from keys.signing import random_bytes
 from memory.peers import NewPeer, Peer, Source
 from node.agents import AgentHandle
 from node.core import NodeCore
 from node.exchange import Exchange
+from node.finding import Changes, Finding
 from node.joining import Target
 from node.listen import address_of
 from node.options import UpOptions
@@ -59,7 +60,8 @@ class Network:
             else None
         )
         self.pairing = PairingService(core, self.addresses, self._take_peer)
-        self._announcing: asyncio.Task[None] | None = None
+        self._finding: Finding | None = None
+        self._jobs: list[asyncio.Task[None]] = []
 
     @property
     def listen(self) -> str | None:
@@ -76,19 +78,37 @@ class Network:
         """Serve, and keep up with every peer."""
         self._core.agents.changed = self._hub.changed
         await spread(self._core)
-        self._announcing = tasks.create_task(self._hub.run(), name="announce")
+        self._jobs.append(tasks.create_task(self._hub.run(), name="announce"))
         self.pairing.beside(self._listener)
         if self._server is not None:
             await self._server.start(tasks)
         await self._replication.start(tasks)
+        changes = Changes(self._core, self._moved)
+        self._jobs.append(tasks.create_task(changes.run(), name="changes"))
+        if self._listener is not None and self._options.discovery:
+            self._finding = Finding(
+                self._core,
+                self._listener.getsockname()[1],
+                self._replication.evidence,
+                low_power=self._options.low_power,
+            )
+            self.pairing.on_port = self._finding.show_pairing
+            self._jobs.append(tasks.create_task(self._finding.run(), name="finding"))
+
+    def _moved(self) -> None:
+        """Our machine has other addresses, or has slept."""
+        self._core.journal.info("network.changed")
+        if self._finding is not None:
+            self._finding.refresh()
+        self._replication.renew()
 
     async def stop(self) -> None:
         """End every connection."""
         self._core.agents.changed = None
         self.pairing.beside(None)
         self._hub.end_all()
-        if self._announcing is not None:
-            self._announcing.cancel()
+        for job in self._jobs:
+            job.cancel()
         await self._replication.stop()
         if self._server is not None:
             await self._server.stop()
@@ -107,6 +127,8 @@ class Network:
         if self._server is not None:
             await self._server.add_peer(peer)
         self._replication.add(peer)
+        if self._finding is not None:
+            self._finding.look_for_peers()
         self._core.journal.info("peer.added", peer=new.device)
 
     async def remove_peer(self, device: DeviceId) -> None:
@@ -125,13 +147,19 @@ class Network:
 
     async def found(self) -> list[Result]:
         """The devices in sight that show a code."""
-        return []
+        return await self._sight().pairing_devices()
 
-    def found_target(self, device: str, code: str) -> Target:
-        """Where the device in sight whose id begins so may be joined."""
-        raise NotFoundError(
-            f"no device {device[:64]!r} shows a code in sight", hint="give --address HOST:PORT"
-        )
+    async def found_target(self, device: str, code: str) -> Target:
+        """Where the device in sight whose id is or begins so may be joined."""
+        return await self._sight().target(device, code)
+
+    def _sight(self) -> Finding:
+        if self._finding is None:
+            raise RefusedError(
+                "this node does not look for devices on the network",
+                hint="give --address HOST:PORT, or run roost up without --no-discovery",
+            )
+        return self._finding
 
     # -- one round -------------------------------------------------------------------------------
 

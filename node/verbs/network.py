@@ -36,7 +36,7 @@ async def pair_open(core: NodeCore, network: Network, params: Params, emit: Emit
 async def pair_join(core: NodeCore, network: Network, params: Params, emit: Emit | None) -> Result:
     """Pair with the side that shows a code."""
     mine, passphrase = params.flag("mine"), params.optional_text("passphrase")
-    target = _target(network, params)
+    target = await _target(network, params)
     params.done()
     if passphrase and not mine:
         # So that what the other side grants to our owner reaches this device.
@@ -44,7 +44,7 @@ async def pair_join(core: NodeCore, network: Network, params: Params, emit: Emit
     return await join(network.pairing, target, mine=mine)
 
 
-def _target(network: Network, params: Params) -> Target:
+async def _target(network: Network, params: Params) -> Target:
     address, device = params.optional_text("address"), params.optional_text("device")
     uri, code = params.optional_text("uri"), params.optional_text("code")
     if sum(given is not None for given in (address, device, uri)) != 1:
@@ -57,7 +57,7 @@ def _target(network: Network, params: Params) -> Target:
     if address is not None:
         return Target((Address.parse(address),), code)
     assert device is not None, "exactly one is given"
-    return network.found_target(device, code)
+    return await network.found_target(device, code)
 
 
 async def pair_list(core: NodeCore, network: Network, params: Params, emit: Emit | None) -> Result:
