@@ -86,6 +86,7 @@ async def _exchange(
     await household.know(paired.introduction.owner.owner, theirs)
     await service.keep(paired, stream.host)
     await gifts.send([STORED])
+    await service.follow(paired.device)
     return paired
 
 

@@ -59,7 +59,7 @@ class Network:
             if listener is not None
             else None
         )
-        self.pairing = PairingService(core, self.addresses, self._take_peer)
+        self.pairing = PairingService(core, self.addresses, self._take_peer, self._follow)
         self._finding: Finding | None = None
         self._jobs: list[asyncio.Task[None]] = []
 
@@ -116,7 +116,7 @@ class Network:
     # -- peers -----------------------------------------------------------------------------------
 
     async def _take_peer(self, new: NewPeer, addresses: list[str]) -> None:
-        """A device was paired: let it in, and keep up with it."""
+        """A device was paired: store it and let it in."""
         now_us = self._core.clock.now_us()
         await self._core.db.run(lambda db: db.peers.add(new, now_us))
         await self._core.db.run(
@@ -126,10 +126,16 @@ class Network:
         assert peer is not None
         if self._server is not None:
             await self._server.add_peer(peer)
+        self._core.journal.info("peer.added", peer=new.device)
+
+    async def _follow(self, device: DeviceId) -> None:
+        """Keep up with a peer that lets us in by now."""
+        peer = await self._core.db.run(lambda db: db.peers.get(device))
+        if peer is None or peer.removed_us is not None:
+            return
         self._replication.add(peer)
         if self._finding is not None:
             self._finding.look_for_peers()
-        self._core.journal.info("peer.added", peer=new.device)
 
     async def remove_peer(self, device: DeviceId) -> None:
         """Have nothing more to do with a device; raises ``NotFoundError``."""

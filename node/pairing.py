@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from keys.address import Address
 from keys.errors import PairingError, RefusedError, RoostError, UnreachableError
+from keys.ids import DeviceId
 from keys.limits import PAIR_CODE_TTL_S, PAIR_CONNECTIONS_MAX, PAIR_PORTS_TRIED
 from keys.pair_code import CodeBook, Offer, Reason, failed
 from keys.pair_messages import Introduction, encode_refused
@@ -44,6 +45,11 @@ FIREWALL: Final = (
 )
 
 TakePeer = Callable[[NewPeer, list[str]], Awaitable[None]]
+"""Stores a peer with its addresses and lets it in."""
+
+Follow = Callable[[DeviceId], Awaitable[None]]
+"""Begins to keep up with a stored peer."""
+
 Outcome = dict[str, Any] | RoostError
 
 
@@ -51,9 +57,14 @@ class PairingService:
     """Opens codes; at most one at a time."""
 
     def __init__(
-        self, core: NodeCore, addresses: Callable[[], tuple[Address, ...]], take_peer: TakePeer
+        self,
+        core: NodeCore,
+        addresses: Callable[[], tuple[Address, ...]],
+        take_peer: TakePeer,
+        follow: Follow,
     ) -> None:
         self.core, self._addresses, self._take_peer = core, addresses, take_peer
+        self.follow = follow
         self.household = Household(core)
         self._opening = False
         self._listener: socket.socket | None = None
@@ -196,6 +207,7 @@ class _Opening:
             _, last = await gifts.receive()
             if last != [STORED]:
                 self._core.journal.warning("pair.not_stored", peer=paired.device)
+        await self._service.follow(paired.device)
         return {
             "event": "paired",
             "device": str(paired.device),
