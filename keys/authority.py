@@ -2,8 +2,8 @@
 
 1. A statement waits until everything in its ``after`` is here, and is judged by that past alone.
 2. A right holds iff some valid grant of it has every valid revocation of it in its past.
-3. Removals void: a founder's taking of ``admin`` or ``review`` voids the subject's other statements
-   (R17); a rotation voids what the old key signed outside its ``keeps`` (R20).
+3. Removals void: taking ``admin`` or ``review`` from an owner voids his statements outside its
+   ``keeps`` (R17); a rotation voids what the old key signed outside its ``keeps`` (R20).
 4. A log is admitted by the past of its ``open``; an entry is inside iff some path that gave
    ``write`` has it inside all cuts of that path (R18, R19).
 5. No clock, no order of arrival, no peer enters. (``until_ms`` limits serving only, R26.)
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from keys.ids import AgentId, StatementId
 from keys.statement_set import StatementSet
@@ -33,6 +33,10 @@ ACT_RIGHTS: Final = {
     "approve": "review",
     "reject": "review",
 }
+
+
+# ("device" or "owner", key): a device's key is not an owner's, even where the bytes are the same.
+_Subject: TypeAlias = tuple[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,25 +169,42 @@ class Authority(StatementSet):
         return self._valid if mask is None else self._valid & mask
 
     def _judge(self) -> None:
-        removals = [
-            s
-            for s in self._order
-            if s.kind == "revoke"
-            and self.founding
-            and self.owner_of_key(s.signer) == self.founder
-            and self._kept_by_rotation(s)
-            and s.body["subject_kind"] == "owner"
-            and s.body["subject"] != self.founder
-            and {"admin", "review"} & set(s.body["rights"])
-        ]
+        removals = [s for s in self._order if self._is_removal(s) and self._is_founders(s)]
         for i, statement in enumerate(self._order):
             if not self._kept_by_rotation(statement) or self._voided(i, statement, removals):
                 continue
             if self._may(i, statement):
                 self._valid |= 1 << i
+        self._void_by_admins()
+
+    def _void_by_admins(self) -> None:
+        """What admins take from others voids too. No right hangs on it: those were no admins."""
+        admins = {
+            s.body["subject"]
+            for s in self.valid("grant")
+            if s.body["subject_kind"] == "owner" and "admin" in s.body["rights"]
+        }
+        removals = [
+            s
+            for s in self.valid("revoke")
+            if self._is_removal(s) and not self._is_founders(s) and s.body["subject"] not in admins
+        ]
+        for i, statement in enumerate(self._order):
+            if self._valid >> i & 1 and self._voided(i, statement, removals):
+                self._valid &= ~(1 << i)
+
+    def _is_removal(self, s: Statement) -> bool:
+        """Whether it takes ``admin`` or ``review`` from an owner; ``read`` includes ``review``."""
+        return (
+            s.kind == "revoke"
+            and s.agent == self.agent
+            and s.body["subject_kind"] == "owner"
+            and s.body["subject"] != self.founder
+            and bool({"admin", "read", "review"} & set(s.body["rights"]))
+        )
 
     def _voided(self, i: int, statement: Statement, removals: list[Statement]) -> bool:
-        if statement.kind in OWNER_KINDS:
+        if statement.kind not in ACT_RIGHTS:
             return False
         signer = self.owner_of_key(statement.signer)
         return any(
@@ -237,21 +258,23 @@ class Authority(StatementSet):
                     acts.setdefault(record, []).append(s)
         return acts
 
-    def _matching(self, kind: str, subject: bytes, right: str, scope: int) -> Iterator[int]:
+    def _matching(self, kind: str, subject: _Subject, right: str, scope: int) -> Iterator[int]:
+        table = _IMPLIED if kind == "grant" else _TAKES
         for i in self._kinds.get(kind, ()):
-            if scope >> i & 1 and self._order[i].body["subject"] == subject:
+            if scope >> i & 1:
                 rights = self._order[i].body["rights"]
-                table = _IMPLIED if kind == "grant" else _TAKES
-                if right in rights or any(right in table[r] for r in rights):
+                if _subject(self._order[i]) == subject and (
+                    right in rights or any(right in table[r] for r in rights)
+                ):
                     yield i
 
     def _owner_grants(self, owner: bytes, right: str, scope: int) -> Iterator[int | None]:
         if owner == self.founder and self.founding:
             yield None
         removed = 0
-        for i in self._matching("revoke", owner, right, scope):
+        for i in self._matching("revoke", ("owner", owner), right, scope):
             removed |= 1 << i
-        for i in self._matching("grant", owner, right, scope):
+        for i in self._matching("grant", ("owner", owner), right, scope):
             if not removed & ~self._past[i]:
                 yield i
 
@@ -272,9 +295,9 @@ class Authority(StatementSet):
 
     def _device_paths(self, device: bytes, right: str, scope: int) -> Iterator[_Path]:
         removed = 0
-        for i in self._matching("revoke", device, right, scope):
+        for i in self._matching("revoke", ("device", device), right, scope):
             removed |= 1 << i
-        for i in self._matching("grant", device, right, scope):
+        for i in self._matching("grant", ("device", device), right, scope):
             if not removed & ~self._past[i]:
                 yield _Path(i, None, None)
         for owner, certificate in self._certificates(device, scope):
@@ -286,9 +309,9 @@ class Authority(StatementSet):
     def _cuts(self, path: _Path, device: bytes, incarnation: bytes, past: int) -> tuple[Cut, ...]:
         """The cuts that end a log along one path: removals that its ``open`` had not seen."""
         later = self._valid & ~past
-        ends = set(self._matching("revoke", device, "write", later))
+        ends = set(self._matching("revoke", ("device", device), "write", later))
         if path.owner is not None:
-            ends |= set(self._matching("revoke", path.owner, "write", later))
+            ends |= set(self._matching("revoke", ("owner", path.owner), "write", later))
             ends |= {
                 j
                 for j in self._kinds.get("decertify", ())
@@ -296,14 +319,7 @@ class Authority(StatementSet):
                 and self._order[j].body["device"] == device
                 and self._order[j].body["owner"] == path.owner
             }
-        replaced = {
-            self._index[StatementId(old)]
-            for j in self._kinds.get("revoke", ())
-            if self._valid >> j & 1
-            for old in self._order[j].body["replaces"]
-            if StatementId(old) in self._index
-            and self._past[j] >> self._index[StatementId(old)] & 1
-        }
+        replaced = {i for j in ends for i in self._replaced_by(j, ends)}
         return tuple(
             sorted(
                 {cut_of(self._order[j], self.agent, device, incarnation) for j in ends - replaced},
@@ -311,14 +327,38 @@ class Authority(StatementSet):
             )
         )
 
+    def _replaced_by(self, j: int, ends: set[int]) -> Iterator[int]:
+        """The removals whose cuts give way to those of ``j``, which has them in its past.
+
+        Those that a revocation names (R18); of certificates those that list no log of this agent,
+        and so cut all of them at 0, until one lists some (R19).
+        """
+        later = self._order[j]
+        for i in ends:
+            earlier = self._order[i]
+            if earlier.kind != later.kind or not self._past[j] >> i & 1:
+                continue
+            if later.kind == "revoke":
+                if earlier.id in later.body["replaces"]:
+                    yield i
+            elif self._lists_agent(later) and not self._lists_agent(earlier):
+                yield i
+
+    def _lists_agent(self, s: Statement) -> bool:
+        return any(row[0] == self.agent for row in s.body["cuts"])
+
     def _last_removal(self, device: bytes, right: str) -> StatementId | None:
-        subjects = [
-            device,
+        subjects: list[_Subject] = [
+            ("device", device),
             *(
-                self._order[i].body["owner"]
+                ("owner", self._order[i].body["owner"])
                 for i in self._kinds.get("certify", ())
                 if self._order[i].body["device"] == device
             ),
         ]
         found = [i for s in subjects for i in self._matching("revoke", s, right, self._valid)]
         return self._order[max(found)].id if found else None
+
+
+def _subject(s: Statement) -> _Subject:
+    return s.body["subject_kind"], s.body["subject"]

@@ -25,6 +25,7 @@ from keys.limits import KEY_BYTES, SIGNATURE_BYTES
 ENTRY_DOMAIN: Final = b"roost entry v1"
 STATEMENT_DOMAIN: Final = b"roost statement v1"
 CERTIFICATE_DOMAIN: Final = b"roost device of owner v1"
+ROTATION_DOMAIN: Final = b"roost key of owner v1"
 PAIRING_DOMAIN: Final = b"roost pairing v1"
 RECOVERY_DOMAIN: Final = b"roost recovery claim v1"
 

@@ -84,31 +84,65 @@ class StatementSet:
         return pasts
 
     def _resolve_rotations(self) -> None:
-        """Follow each owner's recovery keys from the committed hash (R20)."""
+        """Follow each owner's recovery keys from the committed hash (R20).
+
+        The founder's first: only a grant that the founder signed commits to another owner's.
+        Everybody may put a statement into the set, and whoever commits to a recovery key can
+        take an owner's place.
+        """
         rotations = [s for s in self._order if s.kind == "rotate"]
-        for s in self._order:
-            if s.kind == "grant" and s.body["subject_kind"] == "owner" and s.body["recovery"]:
-                self.recovery.setdefault(s.body["subject"], s.body["recovery"])
         if self.founding and self.founding.body["recovery"]:
-            self.recovery[self.founder] = self.founding.body["recovery"]
-        for owner, committed in list(self.recovery.items()):
-            key = owner
-            while True:
-                fits = [
-                    r
-                    for r in rotations
-                    if r.body["owner"] == owner and recovery_hash(r.signer) == committed
-                ]
-                if not fits:
-                    break
-                chosen = min(fits, key=lambda r: r.id)
-                rotations = [r for r in rotations if r not in fits]
-                self._old_keys[key] = chosen
-                self._owner_of[chosen.signer] = owner
-                key, committed = chosen.body["new"], chosen.body["recovery"]
-                self._owner_of[key] = owner
-                self._owner_of[owner] = owner
-                self.recovery[owner] = committed
+            self._follow(self.founder, self.founding.body["recovery"], rotations)
+        for owner, recovery in self._committed().items():
+            self._follow(owner, recovery, rotations)
+
+    def _committed(self) -> dict[bytes, bytes]:
+        """Per owner the recovery hash in the first of the founder's grants that has one."""
+        grants: dict[bytes, list[Statement]] = {}
+        for s in self._order:
+            if (
+                s.kind == "grant"
+                and s.agent == self.agent
+                and s.body["subject_kind"] == "owner"
+                and s.body["subject"] != self.founder
+                and s.body["recovery"]
+                and self._is_founders(s)
+            ):
+                grants.setdefault(s.body["subject"], []).append(s)
+        return {owner: self._first(found).body["recovery"] for owner, found in grants.items()}
+
+    def _first(self, statements: list[Statement]) -> Statement:
+        """The smallest id among those with none of the others in their past."""
+        mask = sum(1 << self._index[s.id] for s in statements)
+        return min(
+            (s for s in statements if not self._past[self._index[s.id]] & mask), key=lambda s: s.id
+        )
+
+    def _is_founders(self, s: Statement) -> bool:
+        """Whether the founder signed it, with a key that stood for him."""
+        return (
+            self.founding is not None
+            and self.owner_of_key(s.signer) == self.founder
+            and self._kept_by_rotation(s)
+        )
+
+    def _follow(self, owner: bytes, committed: bytes, rotations: list[Statement]) -> None:
+        key = owner
+        self._owner_of.setdefault(owner, owner)
+        while True:
+            self.recovery[owner] = committed
+            fits = [
+                r
+                for r in rotations
+                if r.body["owner"] == owner and recovery_hash(r.signer) == committed
+            ]
+            if not fits:
+                return
+            chosen = min(fits, key=lambda r: r.id)
+            rotations = [r for r in rotations if r not in fits]
+            self._old_keys[key] = chosen
+            key, committed = chosen.body["new"], chosen.body["recovery"]
+            self._owner_of.setdefault(key, owner)
 
     def _kept_by_rotation(self, s: Statement) -> bool:
         rotation = self._old_keys.get(s.signer)

@@ -38,7 +38,13 @@ from keys.limits import (
     STATEMENT_BYTES_MAX,
     WALL_MS_MAX,
 )
-from keys.signing import CERTIFICATE_DOMAIN, STATEMENT_DOMAIN, SigningKey, verify
+from keys.signing import (
+    CERTIFICATE_DOMAIN,
+    ROTATION_DOMAIN,
+    STATEMENT_DOMAIN,
+    SigningKey,
+    verify,
+)
 
 VERSION: Final = 1
 NONCE_BYTES: Final = 16
@@ -72,9 +78,11 @@ def parse(data: bytes, signature: bytes) -> Statement:
     """The statement in ``data``; raises ``BadEncoding`` or ``BadSignature``."""
     statement = _decode(data, signature)
     verify(statement.signer, STATEMENT_DOMAIN, statement.id, signature)
+    body = statement.body
     if statement.kind == "certify":
-        body = statement.body
         verify(body["device"], CERTIFICATE_DOMAIN, body["owner"] + body["device"], body["proof"])
+    elif statement.kind == "rotate":
+        verify(body["new"], ROTATION_DOMAIN, body["owner"] + body["new"], body["proof"])
     return statement
 
 
@@ -98,6 +106,14 @@ def sign(
 def device_proof(key: SigningKey, owner: bytes) -> bytes:
     """The device's own signature over (owner, device), which a certificate carries (R19)."""
     return key.sign(CERTIFICATE_DOMAIN, owner + key.public)
+
+
+def successor_proof(key: SigningKey, owner: bytes) -> bytes:
+    """The new key's own signature over (owner, new key), which a rotation carries (R20).
+
+    So nobody can name a key that is another owner's, and speak for the two.
+    """
+    return key.sign(ROTATION_DOMAIN, owner + key.public)
 
 
 def agent_of(statement: Statement) -> AgentId:
@@ -251,7 +267,13 @@ BODIES: Final[dict[str, dict[str, Check]]] = {
     "release": dict(_PLACE),
     "drop": {"entries": _list(_HASH, CUTS_MAX)},
     "policy": {"settings": _policy},
-    "rotate": {"owner": _KEY, "new": _KEY, "recovery": _HASH, "keeps": _list(_HASH, KEEPS_MAX)},
+    "rotate": {
+        "owner": _KEY,
+        "new": _KEY,
+        "recovery": _HASH,
+        "keeps": _list(_HASH, KEEPS_MAX),
+        "proof": _blob(SIGNATURE_BYTES),
+    },
 }
 
 

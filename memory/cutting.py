@@ -1,4 +1,4 @@
-"""Where a revocation cuts the logs of its subject: by this node's own arrival times (R18)."""
+"""Where a revocation cuts what its subject wrote and signed: by this node's arrival times (R18)."""
 
 from __future__ import annotations
 
@@ -47,3 +47,19 @@ def tombstones_past(
         )
         if device in devices and seq > cuts.get((device, incarnation), 0)
     ]
+
+
+def statements_before(store: AgentStore, owner: bytes, since_us: int | None) -> list[bytes]:
+    """What an owner signed about this agent and a removal keeps: all that arrived before (R17)."""
+    arrived = {
+        r[0]
+        for r in store.connection.execute(
+            "SELECT id FROM statement WHERE received_us < ?",
+            (since_us if since_us is not None else 2**62,),
+        )
+    }
+    return sorted(
+        bytes(s.id)
+        for s in store.statements()
+        if s.agent and s.id in arrived and store.authority.owner_of_key(s.signer) == owner
+    )

@@ -7,11 +7,11 @@ from typing import Any
 from crdt.fingerprint import FingerprintKey
 from keys.errors import RefusedError, UsageError
 from keys.ids import DeviceId, EntryHash, OwnerId, StatementId
-from keys.limits import CUTS_MAX, KEY_BYTES
+from keys.limits import CUTS_MAX, KEEPS_MAX, KEY_BYTES
 from keys.signing import random_bytes, seal
 from keys.statements import NONCE_BYTES, RIGHTS, agent_of
 from memory.audit import count_records
-from memory.cutting import cuts_of, tombstones_past
+from memory.cutting import cuts_of, statements_before, tombstones_past
 from memory.lifting import LiftTarget, lift_targets, lift_targets_of, note_lift
 from memory.notes import check_reason
 from memory.store import AgentStore
@@ -136,27 +136,33 @@ async def revoke(core: NodeCore, params: Params) -> Result:
     founder = await handle.read(lambda store: store.authority.founder)
     if subject == founder:
         raise RefusedError("the founding owner cannot be removed from an agent")
+    every = founder in await core.ownership.identities()  # ``read`` takes all but ``admin`` along
     key = await core.ownership.unlock(passphrase)
     values = FingerprintKey(random_bytes(KEY_BYTES))
     core.agents.save_keys(handle.agent, [values])
     await handle.door.run(lambda: handle.store.keys.append(values))
 
-    def cuts(store: AgentStore) -> tuple[list[list[object]], list[bytes]]:
+    def kept(store: AgentStore) -> dict[str, Any]:
         devices = [subject] if kind == "device" else store.authority.certified(subject)
-        return cuts_of(store, devices, since_us), tombstones_past(store, devices, since_us)
+        signed = statements_before(store, subject, since_us) if kind == "owner" else []
+        if len(signed) > KEEPS_MAX:
+            raise UsageError(f"a revocation keeps at most {KEEPS_MAX} statements")
+        return {
+            "cuts": cuts_of(store, devices, since_us)[:CUTS_MAX],
+            "keep": tombstones_past(store, devices, since_us)[:CUTS_MAX],
+            "keeps": signed,
+        }
 
-    rows, keep = await handle.read(cuts)
+    body = await handle.read(kept)
     made = await core.ownership.act(
         handle,
         key,
         "revoke",
-        {
+        body
+        | {
             "subject_kind": kind,
             "subject": subject,
-            "rights": ["read"],
-            "cuts": rows[:CUTS_MAX],
-            "keep": keep[:CUTS_MAX],
-            "keeps": [],
+            "rights": list(RIGHTS) if every else ["read"],
             "replaces": [],
             "key": values.commitment,
         },
@@ -164,7 +170,7 @@ async def revoke(core: NodeCore, params: Params) -> Result:
     return {
         "statement": str(made.id),
         "subject": subject_text(kind, subject),
-        "kept_tombstones": [str(EntryHash(h)) for h in keep],
+        "kept_tombstones": [str(EntryHash(h)) for h in body["keep"]],
     }
 
 

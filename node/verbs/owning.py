@@ -11,7 +11,7 @@ from keys.keyfile import replace_secret
 from keys.limits import KEEPS_MAX
 from keys.recovery import new_code, recovery_hash, recovery_key
 from keys.signing import OwnerKey, SigningKey
-from keys.statements import OWNER_KINDS, Statement, device_proof, sign
+from keys.statements import OWNER_KINDS, Statement, device_proof, sign, successor_proof
 from keys.vault import seal_owner
 from memory.store import AgentStore
 from node.agents import AgentHandle
@@ -94,6 +94,7 @@ async def _rotate(
             "new": key.public,
             "recovery": following,
             "keeps": sorted(keeps),
+            "proof": successor_proof(key, owner),
             "wall_ms": stamp,
         },
         agent=b"",

@@ -9,7 +9,7 @@ from keys.authority import Authority
 from keys.errors import BadEncoding
 from keys.ids import AgentId, hash256
 from keys.signing import STATEMENT_DOMAIN, OwnerKey
-from keys.statements import Statement, parse, sign
+from keys.statements import Statement, parse, sign, successor_proof
 from tests.support.author import WALL_MS, certify, device_key, founding, owner_key, seeded
 
 OWNER = owner_key("alice")
@@ -67,7 +67,13 @@ def test_a_kind_from_a_later_version_is_kept_and_counts_for_nothing_but_time() -
 def test_only_a_founding_statement_founds_an_agent() -> None:
     """An id that is the hash of another statement names nobody's agent."""
     certificate = certify(OWNER, device_key("a"))
-    rotation = {"owner": OWNER.public, "new": OWNER.public, "recovery": bytes(32), "keeps": []}
+    rotation = {
+        "owner": OWNER.public,
+        "new": OWNER.public,
+        "recovery": bytes(32),
+        "keeps": [],
+        "proof": successor_proof(OWNER, OWNER.public),
+    }
     others: list[Statement] = [
         certificate,
         sign(OWNER, "rotate", rotation | {"wall_ms": 0}, agent=b"", after=[]),
