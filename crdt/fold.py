@@ -11,6 +11,7 @@ No clock and no order of arrival enters.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -29,6 +30,8 @@ MARK: Final = "mark."
 TAG: Final = "tag."
 FIELD: Final = "field."
 BODY: Final = "body."
+# ``bytes.fromhex`` alone also takes white space.
+_RECORD_DIGITS: Final = re.compile(f"[0-9a-f]{{{2 * RECORD_BYTES}}}").fullmatch
 
 
 class Reason(StrEnum):
@@ -127,12 +130,9 @@ class RecordFold:
 
 def successor_of(key: str) -> RecordId | None:
     """The record named by a ``next.<32 hex digits>`` key, None for any other key."""
-    if not key.startswith(NEXT) or len(key) != len(NEXT) + 2 * RECORD_BYTES:
+    if not key.startswith(NEXT) or not _RECORD_DIGITS(key[len(NEXT) :]):
         return None
-    try:
-        return RecordId(bytes.fromhex(key[len(NEXT) :]))
-    except ValueError:
-        return None
+    return RecordId(bytes.fromhex(key[len(NEXT) :]))
 
 
 def next_key(record: RecordId) -> str:
@@ -226,6 +226,7 @@ class _Folding:
         self.position: dict[EntryHash, int] = {}
         self.past: dict[EntryHash, int] = {}
         self.creation_ops: dict[EntryHash, tuple[Op, ...]] = {}
+        self.early: tuple[Fact, ...] = ()  # facts of frozen entries before the first creation
 
     def add(self, stored: Stored) -> None:
         header = stored.header
@@ -255,17 +256,23 @@ class _Folding:
 
     def _withhold(self, stored: Stored) -> None:
         """R7: past an unsettled fork nothing becomes readable, but what withholds stays."""
-        payload = _decode(stored.payload) if stored.payload is not None else Reason.MALFORMED
-        if isinstance(payload, Reason) or not self.out.creations:
+        header = stored.header
+        if stored.payload is None or header.payload_kind != PayloadKind.OPS:
+            return
+        payload = _decode(stored.payload)
+        if isinstance(payload, Reason) or not self._well_formed(header, payload):
             return
         facts = tuple(
             fact
-            for fact in _facts(stored.header, payload.ops, reviews=False)
+            for fact in _facts(header, payload.ops, reviews=False)
             if fact.word == "deprecated" or fact.successor is not None
         )
         self.out.facts.extend(facts)
         self.out.frozen.update(fact.entry for fact in facts)
-        self.out.steps.append(Step(stored.header, stored.time_ms, self.out.values, facts))
+        if not self.out.creations:
+            self.early += facts
+        elif facts:
+            self.out.steps.append(Step(header, stored.time_ms, self.out.values, facts))
 
     def _well_formed(self, header: Header, payload: OpsPayload) -> bool:
         if header.deps:
@@ -315,7 +322,8 @@ class _Folding:
             self.creation_ops[header.hash] = payload.ops
         facts = tuple(_facts(header, payload.ops, verdict.reviews))
         self.out.facts.extend(facts)
-        self.out.steps.append(Step(header, stored.time_ms, values, facts))
+        self.out.steps.append(Step(header, stored.time_ms, values, (*self.early, *facts)))
+        self.early = ()
         return None
 
     def _rebuild(self) -> None:

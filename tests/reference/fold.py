@@ -281,6 +281,6 @@ def _may_stand(op: Op, *, creates: bool) -> bool:
         return False
     if op.key.startswith("next."):
         digits = op.key[5:]
-        is_id = len(digits) == 2 * RECORD_BYTES and set(digits) <= set("0123456789abcdefABCDEF")
+        is_id = len(digits) == 2 * RECORD_BYTES and set(digits) <= set("0123456789abcdef")
         return is_id and isinstance(op.value, str)
     return not op.key.startswith("mark.") or isinstance(op.value, str)

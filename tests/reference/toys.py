@@ -144,13 +144,15 @@ class Toy(Ledger):
             drafts.append(make(before.log, before.last.seq + shared + 1 + i))
         return self.commit(before.log, before, drafts, wall_ms, begun)
 
-    def create(self, text: str, kind: str = "observation", **more: Scalar) -> Make:
-        """A creation; ``more`` are further keys, with ``_`` for ``.``."""
+    def create(
+        self, text: str, kind: str = "observation", at: bytes | None = None, **more: Scalar
+    ) -> Make:
+        """A creation; ``more`` are further keys, with ``_`` for ``.``; ``at`` a derived id."""
         values: dict[str, Scalar] = {"kind": kind, "body.text": text, "body.provenance": "user"}
         values |= {key.replace("_", ".", 1): value for key, value in more.items()}
 
         def make(log: LogId, seq: int) -> Draft:
-            record = author_bound_id(self.agent, log, seq, 1_000)
+            record = at or author_bound_id(self.agent, log, seq, 1_000)
             ops = [put(key, value) for key, value in values.items()]
             return self.drafts.ops(record, log, seq, ops, [])
 
