@@ -108,6 +108,7 @@ class Discovery:
         self._look_due = self._open_due = True
         self._advert_due = False
         self._interfaces: tuple[Interface, ...] = ()
+        self._trouble = False
         self._zeroconf: AsyncZeroconf | None = None
         self._asker: AsyncServiceBrowser | None = None
 
@@ -159,7 +160,7 @@ class Discovery:
         if self._pending or self._look_due or self._advert_due:
             return
         asking = self._low_power and self._asker is not None
-        healthy = self._zeroconf is not None or not self._interfaces
+        healthy = not self._trouble
         wait = None if self._low_power and healthy else pause if healthy else INTERFACE_POLL_S
         try:
             async with asyncio.timeout(_ASK_S if asking else wait):
@@ -171,7 +172,7 @@ class Discovery:
                 self._look_due = True
 
     async def _look(self) -> None:
-        self._look_due = False
+        self._look_due, self._trouble = False, True
         try:
             now = usable(self._around.interfaces())
         except OSError as exc:
@@ -184,6 +185,7 @@ class Discovery:
             # An address that could not be bound the first time, such as one still being probed.
             with suppress(*_TROUBLE):
                 await self._zeroconf.async_update_interfaces(_choice(now), _version(now))
+        self._trouble = bool(now) and self._zeroconf is None
 
     async def _open(self, interfaces: tuple[Interface, ...]) -> None:
         await self._close()

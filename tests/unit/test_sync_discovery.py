@@ -28,6 +28,7 @@ from sync.advert import (
     usable,
 )
 from sync.discovery import Discovery, Surroundings, system_interfaces
+from sync.links import LinkChanges
 from tests.support.author import device_key
 
 A, B = device_key("a").device, device_key("b").device
@@ -348,3 +349,37 @@ async def test_an_advert_that_did_not_come_whole_is_asked_for() -> None:
         a.discovery._wake.set()
         await a.until_seen("b")
         await a.until(lambda: not a.discovery._pending)
+
+
+async def test_a_system_that_gives_no_word_of_changes_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without such sockets, or where they are forbidden, there is nothing to listen to."""
+    told: list[None] = []
+    links = LinkChanges(lambda: told.append(None))
+    with monkeypatch.context() as patched:
+        patched.delattr(socket, "AF_NETLINK", raising=False)
+        assert not links.open()
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "AF_NETLINK", 255, raising=False)
+        assert not links.open()
+    links.close()
+    assert told == []
+
+
+async def test_word_of_a_change_is_passed_on_and_not_read() -> None:
+    """Whatever stands in the socket is emptied at once."""
+    told: list[None] = []
+    links = LinkChanges(lambda: told.append(None))
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    here.setblocking(False)
+    there.setblocking(False)
+    with there:
+        links._socket = here
+        there.send(b"one")
+        there.send(b"two")
+        links._read()
+        assert len(told) == 1
+        with pytest.raises(BlockingIOError):
+            here.recv(1)
+        links.close()
