@@ -112,7 +112,10 @@ def test_a_flipped_bit_is_refused_or_read_as_what_it_is(
     assert isinstance(frame, Unknown) or pack(frame)[LENGTH_BYTES:] == flipped
 
 
-@given(st.recursive(st.none() | st.integers(-5, 70) | st.binary(max_size=70), st.lists), st.data())
+@given(
+    st.recursive(st.none() | st.integers(-5, 70) | st.binary(max_size=70), st.lists, max_leaves=12),
+    st.data(),
+)
 def test_wrong_fields_are_refused(value: object, data: st.DataObject) -> None:
     """Any values behind a known kind: the frame they spell, or ``BadEncoding``."""
     kind = data.draw(st.sampled_from(sorted(READERS)))

@@ -35,7 +35,6 @@ from tests.support.exchange import (
     served,
     store_of,
     stream_of,
-    tiny,
     written,
 )
 from tests.support.memory_log import MemoryLog
@@ -49,7 +48,7 @@ def family() -> Family:
 
 def test_every_flipped_byte_of_a_stream_leaves_only_true_entries(family: Family) -> None:
     """Damage anywhere costs at most entries, never truth: what is held, its author wrote."""
-    a = tiny(family)
+    a = store_of(family, written(family.author("a"), 1))
     whole = b"".join(stream_of(a, PullClient(a.agent, {}).request))
     for at in range(len(whole)):
         damaged = whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]
