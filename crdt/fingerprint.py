@@ -1,7 +1,7 @@
 """Keyed fingerprints of normalised texts: how a value is known again without being kept (R27, R28).
 
-Normalisation 1, pinned to Unicode 14: NFKC, casefold, NFKC; format characters (category Cf)
-dropped; every run of white space becomes one space; white space and punctuation (category P) at
+Normalisation 1, pinned to Unicode 14: NFKC (``nfkc``), casefold, NFKC; format characters (category
+Cf) dropped; every run of white space becomes one space; white space and punctuation (category P) at
 the edges dropped, unless nothing would be left. Code points that Unicode 14 does not assign pass
 unchanged. What it does not catch stands in FORMAT.md.
 """
@@ -18,7 +18,7 @@ from typing import Final
 from crdt.payload import FINGERPRINT_KEY_BYTES, FINGERPRINT_MAC_BYTES, Fingerprint
 from keys.errors import BadEncoding
 from keys.ids import hash256
-from keys.limits import KEY_BYTES
+from keys.limits import KEY_BYTES, MARKS_MAX
 
 NORMALISATION: Final = 1
 
@@ -83,8 +83,37 @@ _CONTROL_SPACE: Final = re.compile("[\t\n\x0b\x0c\r\x1c-\x1f]")
 _ONE_SPACE: Final = re.compile(" +")
 
 
+def nfkc(text: str) -> str:
+    """NFKC in linear time: marks beyond ``MARKS_MAX`` in a row are normalised in parts of that.
+
+    Sorting the marks of one character takes the square of their number, and a text may have two
+    million. No writing has thirty (Unicode calls that the stream-safe format).
+    """
+    return "".join(unicodedata.normalize("NFKC", part) for part in _parts(text))
+
+
+def _parts(text: str) -> list[str]:
+    if len(text) <= MARKS_MAX:
+        return [text]
+    parts, start, marks = [], 0, 0
+    for i, char in enumerate(text):
+        if not unicodedata.combining(char) and char not in _BECOME_MARKS:
+            marks = 0
+        elif marks == MARKS_MAX:
+            parts.append(text[start:i])
+            start, marks = i, 1
+        else:
+            marks += 1
+    return [*parts, text[start:]]
+
+
+_BECOME_MARKS: Final = frozenset(
+    "\u0f73\u0f75\u0f81\uff9e\uff9f"
+)  # first of what NFKD makes of them
+
+
 def _fold(text: str) -> str:
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded = nfkc(nfkc(text).casefold())
     return "".join(c for c in folded if unicodedata.category(c) != "Cf")
 
 

@@ -43,6 +43,7 @@ RUN_BYTES_TARGET: Final = 256 * 1024  # a run is served up to the first signatur
 BRANCHES_MAX: Final = 8  # R7: kept per log
 OPEN_HEADS_MAX: Final = 16  # R2
 TOMBSTONE_PRINTS_MAX: Final = 64
+MARKS_MAX: Final = 30  # combining marks in a row that are normalised together
 
 # Statements.
 STATEMENT_BYTES_MAX: Final = 64 * 1024

@@ -127,7 +127,8 @@ def check_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     """Distinct tags in NFC without white space at the ends; raises ``UsageError``."""
     out: dict[str, None] = {}
     for tag in tags:
-        word = unicodedata.normalize("NFC", clean(tag)).strip()
+        short = len(tag) <= 4 * TAG_BYTES_MAX  # longer ones do not fit, whatever NFC makes of them
+        word = unicodedata.normalize("NFC", clean(tag)).strip() if short else tag
         if not word or any(c < " " or c == "\x7f" for c in word):
             raise UsageError("a tag is a word without control characters")
         if len(word.encode()) > TAG_BYTES_MAX:

@@ -13,6 +13,7 @@ import re
 import unicodedata
 from typing import Final
 
+from crdt.fingerprint import nfkc
 from keys.limits import QUERY_TERMS_MAX
 
 _UNSPACED: Final = (
@@ -48,7 +49,7 @@ def index_terms(text: str) -> str:
     """The words to index of ``text``, separated by spaces; the same for the same text for ever."""
     ascii_only = text.isascii()
     if not ascii_only:
-        text = unicodedata.normalize("NFKC", text)
+        text = nfkc(text)
     extra = _identifiers(text)
     if ascii_only:
         return text + extra if extra else text
@@ -57,7 +58,7 @@ def index_terms(text: str) -> str:
 
 def query_terms(query: str) -> list[str]:
     """The distinct words that a query asks for, stop words dropped unless nothing else is left."""
-    terms = _WORD.findall(_segment(unicodedata.normalize("NFKC", _drop_surrogates(query))))
+    terms = _WORD.findall(_segment(nfkc(_drop_surrogates(query))))
     terms += _identifiers(query).split()
     distinct = list(dict.fromkeys(t.lower() for t in terms))
     wanted = [t for t in distinct if t not in STOP_WORDS] or distinct
