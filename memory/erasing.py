@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import keys.codec as codec
 from crdt.chain import VerifiedEntry, VerifiedRun
-from crdt.entry import NO_RECORD, LogId, PayloadKind, derived_id
+from crdt.entry import NO_RECORD, Header, LogId, PayloadKind, derived_id
 from crdt.payload import decode_open, decode_tombstone
 from keys.ids import AgentId, DeviceId, EntryHash, Incarnation
 from memory.folding import Folder
@@ -139,12 +139,14 @@ class Tombstones:
                     break
         return out
 
-    def opening_of(self, folder: Folder, log: LogId) -> bytes:
-        """[header, payload, signature] of a log's first entry, as ``add`` stores it."""
-        row = folder.logs.row(log)
+    def opening_of(self, folder: Folder, tombstone: Header) -> bytes:
+        """[header, payload, signature] of the first entry of its branch, as ``add`` stores it."""
+        row = folder.logs.row(tombstone.log)
         assert row is not None, "a chained tombstone is of a log that is held"
+        first = folder.logs.opening_of(row, tombstone.hash)
         found = self._db.execute(
-            "SELECT header, payload, signature FROM entry WHERE log = ? AND seq = 1", (row.id,)
+            "SELECT header, payload, signature FROM entry WHERE log = ? AND seq = 1 AND hash = ?",
+            (row.id, first),
         ).fetchone()
         return codec.encode(list(found))
 

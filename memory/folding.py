@@ -17,8 +17,8 @@ from crdt.fingerprint import FingerprintKey, fingerprints
 from crdt.fold import Reason, RecordFold, Stored, Verdict, fold_record
 from keys.authority import Authority
 from keys.ids import AgentId, RecordId
-from memory.judge import LogJudge
-from memory.logs import Logs
+from memory.judge import Judge, LogJudge, OpeningsJudge
+from memory.logs import LogRow, Logs
 from memory.rows import COMPARED_KINDS, Row, VersionRow, build_row, is_gated
 from memory.tables import NEVER_SEEN, Old, Tables
 
@@ -48,17 +48,26 @@ class Folder:
         self._db, self.agent, self.logs = connection, agent, logs
         self.authority, self.keys = authority, keys
         self.tables = Tables(connection)
-        self._judges: dict[LogId, LogJudge] = {}
+        self._judges: dict[LogId, Judge] = {}
 
-    def judge_of(self, log: LogId) -> LogJudge:
+    def judge_of(self, log: LogId) -> Judge:
         """The judge of one log, made once per set of statements and branches."""
         judge = self._judges.get(log)
         if judge is None:
             row = self.logs.row(log)
             assert row is not None, "only logs that are held are judged"
-            verdict = self.authority.log_verdict(log.device, log.incarnation, row.heads)
-            judge = self._judges[log] = LogJudge(self.logs, row, verdict)
+            judge = self._judges[log] = self._make_judge(row)
         return judge
+
+    def _make_judge(self, row: LogRow) -> Judge:
+        if row.fork_seq != 0:
+            return self._judge_by(row, row.heads)
+        judges = {o: self._judge_by(row, heads) for o, heads in self.logs.openings(row).items()}
+        return OpeningsJudge(judges, self.logs.branch_entries(row))
+
+    def _judge_by(self, row: LogRow, heads: Iterable[bytes]) -> LogJudge:
+        verdict = self.authority.log_verdict(row.log.device, row.log.incarnation, heads)
+        return LogJudge(self.logs, row, verdict)
 
     def forget_judges(self) -> None:
         """Statements or branches changed: judge anew."""

@@ -1,15 +1,48 @@
-"""The verdict on every entry of one log: forks, admission and cuts (R5, R7, R16, R18, R19)."""
+"""The verdict on every entry of one log: forks, admission and cuts (R5, R7, R16, R18, R19).
+
+1. A cut ends a log at the commit end at or before the entry that it names (R3). While that entry is
+   not here, and nothing else is at its place, what is here is taken to lie before it.
+2. An entry is inside iff some path that gave ``write`` has it inside all cuts. Past a fork that
+   path must have a cut, or a settling, at an entry of a branch, else the entry is frozen (R7).
+3. A log with several openings is judged branch by branch, each by its own opening.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
 from crdt.entry import Header
 from crdt.fold import Reason, Verdict
+from crdt.log import Tip
 from keys.authority import LogVerdict
 from keys.ids import EntryHash
 from keys.statements import Cut
-from memory.logs import LogRow, Logs
+from memory.logs import ZERO, LogRow, Logs
 
 _UNBOUNDED = 2**63 - 1
+Path = tuple[Cut, ...]
+
+
+class Judge(Protocol):
+    """What the fold asks about the entries of one log."""
+
+    def judge(self, header: Header) -> Verdict:
+        """The verdict on one entry of this log."""
+
+    def inside(self, seq: int, entry: EntryHash) -> bool:
+        """Whether an entry is inside all cuts of some path that gave ``write`` (R18)."""
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the log counts at all."""
+
+    @property
+    def reviews(self) -> bool:
+        """Whether ``current`` marks of this log count."""
+
+    def signature(self) -> bytes:
+        """A form that differs whenever a verdict on some entry held may differ."""
 
 
 class LogJudge:
@@ -20,23 +53,26 @@ class LogJudge:
         self._branch = logs.branch_entries(row) if row.fork_seq is not None else {}
         self._trunk = row.fork_seq if row.fork_seq is not None else _UNBOUNDED
         ends = {cut for path in verdict.paths for cut in path} | set(verdict.settles)
-        self._ancestors = {cut: self._path(cut.hash) for cut in ends if cut.hash in self._branch}
-        self._settled = bool(self._ancestors)
-        self._trunk_end = {cut: self._limit(cut) for cut in ends}
-        self._paths = [tuple(path) + verdict.settles for path in verdict.paths]
+        self._ends = {cut: self._end(cut) for cut in ends}
+        self._ancestors = {
+            cut: self._path(end.hash) for cut, end in self._ends.items() if end.seq > self._trunk
+        }
+        self._paths: list[Path] = [tuple(path) + verdict.settles for path in verdict.paths]
 
     def judge(self, header: Header) -> Verdict:
         """The verdict on one entry of this log."""
-        inside = self.inside(header.seq, header.hash)
-        if header.seq > self._trunk and not self._settled:
-            return Verdict(Reason.FROZEN, False, withholds=inside)
-        if not self._verdict.admitted:
-            return Verdict(Reason.NOT_ACCEPTED, False)
-        return Verdict(None if inside else Reason.PAST_CUT, self._verdict.reviews)
+        inside = [path for path in self._paths if self._has(path, header.seq, header.hash)]
+        beyond = header.seq > self._trunk
+        if any(not beyond or self._settles(path) for path in inside):
+            return Verdict(None, self._verdict.reviews)
+        if beyond and not all(map(self._settles, self._paths or [self._verdict.settles])):
+            return Verdict(Reason.FROZEN, False, withholds=bool(inside))
+        admitted = self._verdict.admitted
+        return Verdict(Reason.PAST_CUT if admitted else Reason.NOT_ACCEPTED, False)
 
     def inside(self, seq: int, entry: EntryHash) -> bool:
         """Whether an entry is inside all cuts of some path that gave ``write`` (R18)."""
-        return any(all(self._allows(cut, seq, entry) for cut in path) for path in self._paths)
+        return any(self._has(path, seq, entry) for path in self._paths)
 
     @property
     def admitted(self) -> bool:
@@ -50,31 +86,30 @@ class LogJudge:
 
     def signature(self) -> bytes:
         """A form that differs whenever a verdict on some entry held may differ."""
-        ends = sorted((c.seq, c.hash.hex(), end) for c, end in self._trunk_end.items())
+        ends = sorted((c.seq, c.hash.hex(), e.seq, e.hash.hex()) for c, e in self._ends.items())
         paths = sorted(sorted((c.seq, c.hash.hex()) for c in path) for path in self._paths)
         branch = sorted(h.hex() for found in self._ancestors.values() for h in found)
-        return repr(
-            (paths, ends, self._verdict.reviews, self._trunk, self._settled, branch)
-        ).encode()
+        return repr((paths, ends, self._verdict.reviews, self._trunk, branch)).encode()
 
-    def _allows(self, cut: Cut, seq: int, entry: EntryHash) -> bool:
+    def _has(self, path: Path, seq: int, entry: EntryHash) -> bool:
         if seq <= self._trunk:
-            return seq <= self._trunk_end[cut]
-        return entry in self._ancestors.get(cut, ())
+            return all(seq <= self._ends[cut].seq for cut in path)
+        return all(entry in self._ancestors.get(cut, ()) for cut in path)
 
-    def _limit(self, cut: Cut) -> int:
-        """How far the entries before any fork are ancestors of the cut's entry."""
+    def _settles(self, path: Path) -> bool:
+        return any(cut in self._ancestors for cut in path)
+
+    def _end(self, cut: Cut) -> Tip:
+        """Where a cut lies among what is held (R3)."""
         if cut.seq == 0:
-            return 0
-        if cut in self._ancestors:
-            return self._trunk
+            return ZERO
         held = self._logs.hash_at(self._row.id, cut.seq)
         if cut.hash in held:
-            return cut.seq
+            return self._logs.commit_end(self._row.id, Tip(cut.seq, cut.hash))
         if held or (self._row.fork_seq is not None and cut.seq > self._trunk):
             # The cut names a branch that is not here: what it shares with ours is not known yet.
-            return 0
-        return cut.seq
+            return ZERO
+        return Tip(cut.seq, cut.hash)
 
     def _path(self, entry: EntryHash) -> set[EntryHash]:
         found: set[EntryHash] = set()
@@ -82,3 +117,41 @@ class LogJudge:
             found.add(entry)
             entry = self._branch[entry][1]
         return found
+
+
+class OpeningsJudge:
+    """Judges a log that forks at its very beginning: each branch by its own opening."""
+
+    def __init__(
+        self,
+        judges: Mapping[EntryHash, LogJudge],
+        branch: Mapping[EntryHash, tuple[int, EntryHash]],
+    ) -> None:
+        self._judges, self._branch = judges, branch
+
+    def judge(self, header: Header) -> Verdict:
+        """The verdict on one entry of this log."""
+        return next(iter(self._of(header.hash))).judge(header)
+
+    def inside(self, seq: int, entry: EntryHash) -> bool:
+        """Whether an entry is inside by its own opening; by any, while its chain is not here."""
+        return any(judge.inside(seq, entry) for judge in self._of(entry))
+
+    @property
+    def admitted(self) -> bool:
+        """Whether some branch counts at all."""
+        return any(judge.admitted for judge in self._judges.values())
+
+    @property
+    def reviews(self) -> bool:
+        """Whether ``current`` marks of some branch count."""
+        return any(judge.reviews for judge in self._judges.values())
+
+    def signature(self) -> bytes:
+        """A form that differs whenever a verdict on some entry held may differ."""
+        return b"".join(o + judge.signature() for o, judge in sorted(self._judges.items()))
+
+    def _of(self, entry: EntryHash) -> Iterable[LogJudge]:
+        while entry in self._branch and entry not in self._judges:
+            entry = self._branch[entry][1]
+        return [self._judges[entry]] if entry in self._judges else list(self._judges.values())

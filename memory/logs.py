@@ -106,6 +106,20 @@ class Logs:
         found = self._db.execute("SELECT hash FROM entry WHERE log = ? AND seq = ?", (row_id, seq))
         return [EntryHash(r[0]) for r in found]
 
+    def commit_end(self, row_id: int, at: Tip) -> Tip:
+        """The last commit end at or before an entry that is held, along its own chain (R3)."""
+        while at.seq:
+            header = decode_header(
+                self._db.execute(
+                    "SELECT header FROM entry WHERE log = ? AND seq = ? AND hash = ?",
+                    (row_id, at.seq, at.hash),
+                ).fetchone()[0]
+            )
+            if header.commit_left == 0:
+                break
+            at = Tip(at.seq - 1, header.prev)
+        return at
+
     def openings(self, row: LogRow) -> dict[EntryHash, tuple[bytes, ...]]:
         """Per opening of a log the statement heads it cites: one unless the log forks at once."""
         if row.fork_seq != 0:
@@ -114,6 +128,15 @@ class Logs:
             "SELECT hash, payload FROM entry WHERE log = ? AND seq = 1", (row.id,)
         )
         return {EntryHash(h): decode_open(payload).heads for h, payload in found}
+
+    def opening_of(self, row: LogRow, entry: EntryHash) -> EntryHash:
+        """The opening of the branch that an entry is on."""
+        if row.fork_seq != 0:
+            return self.hash_at(row.id, 1)[0]
+        branch = self.branch_entries(row)
+        while branch[entry][0] > 1:
+            entry = branch[entry][1]
+        return entry
 
     # -- appending -------------------------------------------------------------------------------
 
@@ -173,16 +196,7 @@ class Logs:
             raise BadChain(f"a log with more than {BRANCHES_MAX} branches", log=str(row.log))
         if before in known:
             return
-        seq = before.seq
-        while seq > 0:
-            header = decode_header(
-                self._db.execute(
-                    "SELECT header FROM entry WHERE log = ? AND seq = ? LIMIT 1", (row.id, seq)
-                ).fetchone()[0]
-            )
-            if header.commit_left == 0:
-                break
-            seq -= 1
+        seq = self.commit_end(row.id, before).seq
         row.fork_seq = seq if row.fork_seq is None else min(seq, row.fork_seq)
 
     def _insert(

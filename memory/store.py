@@ -191,7 +191,7 @@ class AgentStore:
         for item in new:
             header = item.entry.header
             if header.payload_kind == PayloadKind.TOMBSTONE:
-                opening = self.tombstones.opening_of(self.folder, header.log)
+                opening = self.tombstones.opening_of(self.folder, header)
                 named.add(self.tombstones.add(item.entry, item.time_ms, opening, chained=True))
         records = {
             bytes(i.entry.header.record)

@@ -109,25 +109,25 @@ class Places:
         common = [places[seq][0] for seq in range(1, min(forked))]
         return max((h.seq for h in common if h.commit_left == 0), default=0)
 
-    def seen_at_opening(self, e: Held) -> frozenset[bytes] | None:
-        """What the opening of an entry's own branch had seen, None when not all of it is here."""
-        opening = e.opening
-        if opening is None:
-            opening = self.all[self.chain(e.hash)[-1]].payload
-        elif e.header.log in self.logs:
-            opening = self.logs[e.header.log][0].payload
-        assert opening is not None, "an opening never travels without its payload"
-        heads = decode_open(opening).heads
-        return self.rights.past(heads) if self.rights.all.keys() >= set(heads) else None
+    def openings_of(self, e: Held) -> list[bytes]:
+        """The opening of an entry's own branch; all of its log while its chain is not here."""
+        if e.opening is None:
+            first = [self.all[self.chain(e.hash)[-1]]]
+        else:
+            first = [x for x in self.logs.get(e.header.log, ()) if x.header.seq == 1]
+        return [x.payload for x in first if x.payload is not None] or [e.opening or b""]
 
     def place(self, e: Held) -> Place:
         """R5, R7, R16, R18, R19: where an entry stands."""
         if e.hash not in self._places:
-            self._places[e.hash] = self._place(e)
+            places = [self._place(e, opening) for opening in self.openings_of(e)]
+            self._places[e.hash] = next((p for p in places if p.inside), places[0])
         return self._places[e.hash]
 
-    def _place(self, e: Held) -> Place:
-        log, seen = e.header.log, self.seen_at_opening(e)
+    def _place(self, e: Held, opening: bytes) -> Place:
+        log, heads = e.header.log, decode_open(opening).heads
+        here = self.rights.all.keys() >= set(heads)
+        seen = self.rights.past(heads) if here else None
         settles = self.rights.settles(log.device, log.incarnation)
         fork = self.fork_point(log)
         beyond = fork is not None and e.header.seq > fork

@@ -1,0 +1,100 @@
+"""R3, R7, R18, R19: where logs end, and which branch of a forked one counts."""
+
+from tests.reference.ledger import Commit
+from tests.reference.toys import ADA, A, B, C, Toy, entry, record
+
+FOUNDING = 2  # statements that every toy begins with
+
+
+def test_a_cut_inside_a_commit_leaves_none_of_that_commit() -> None:
+    toy = Toy()
+    toy.grant(B, "write")
+    opened = toy.log(B)
+    first = toy.write(opened, toy.create("bees"))
+    torn = toy.write(first, toy.create("wax"), toy.create("rain"))
+    toy.revoke(B, "write", cuts=[_at(torn, 0)])
+    believed = toy.agree()
+    assert record(first) in believed
+    assert record(torn, 0) not in believed
+
+
+def test_a_cut_inside_a_commit_of_a_branch_leaves_none_of_that_commit() -> None:
+    toy = Toy()
+    toy.grant(B, "write")
+    opened = toy.log(B)
+    toy.write(opened, toy.create("bees"))
+    first = toy.write(opened, toy.create("honey"))
+    torn = toy.write(first, toy.create("wax"), toy.create("rain"))
+    toy.revoke(B, "write", cuts=[_at(torn, 0)])
+    believed = toy.agree()
+    assert record(first) in believed
+    assert record(torn, 0) not in believed
+
+
+def test_a_cut_with_the_hash_of_another_seq_names_nothing_of_a_branch() -> None:
+    toy = Toy()
+    toy.grant(B, "write")
+    opened = toy.log(B)
+    toy.write(opened, toy.create("bees"))
+    first = toy.write(opened, toy.create("honey"))
+    second = toy.write(first, toy.create("wax"))
+    place = _at(first, 0)
+    place[2] = second.last.seq
+    toy.revoke(B, "write", cuts=[place])
+    assert record(first) not in toy.agree()
+
+
+def test_a_cut_of_one_way_does_not_settle_a_fork_for_another() -> None:
+    toy = Toy()
+    toy.certify(B, ADA)
+    toy.grant(ADA, "write")
+    toy.grant(B, "write")
+    opened = toy.log(B)
+    left = toy.write(opened, toy.create("bees"))
+    right = toy.write(opened, toy.create("wax"))
+    toy.revoke(ADA, "write", cuts=[left])
+    assert toy.agree()[record(right)].text == "bees"
+
+
+def test_a_cut_of_the_only_way_settles_a_fork() -> None:
+    toy = Toy()
+    toy.grant(B, "write")
+    opened = toy.log(B)
+    left = toy.write(opened, toy.create("bees"))
+    right = toy.write(opened, toy.create("wax"))
+    toy.revoke(B, "write", cuts=[left])
+    assert toy.agree()[record(right)].text == "bees"
+
+
+def test_a_settled_branch_is_judged_by_its_own_opening() -> None:
+    toy = Toy()
+    founding = toy.statements[:FOUNDING]
+    toy.grant(C, "write")
+    before = toy.log(C, after=founding)
+    early = toy.write(before, toy.create("bees"))
+    after = toy.open_log(C, toy.heads(toy.statements), before.log)
+    late = toy.write(after, toy.create("wax"))
+    toy.settle(late)
+    assert record(early) == record(late)
+    assert toy.agree()[record(late)].text == "wax"
+
+
+def test_a_tombstone_of_a_frozen_branch_is_effective_by_its_own_opening() -> None:
+    toy = Toy()
+    founding = toy.statements[:FOUNDING]
+    toy.grant(C, "write")
+    written = toy.write(toy.log(A), toy.create("bees"))
+    good = toy.log(C)
+    toy.write(good, toy.erase(record(written)))
+    bad = toy.open_log(C, toy.heads(founding), good.log)
+    kept = toy.write(toy.log(A), toy.create("wax"))
+    toy.write(bad, toy.erase(record(kept)))
+    believed = toy.agree()
+    assert believed[record(written)].state == "erased"
+    assert believed[record(kept)].state == "new"
+
+
+def _at(commit: Commit, number: int) -> list[object]:
+    header = commit.run.entries[number].header
+    log = commit.log
+    return [bytes(log.device), bytes(log.incarnation), header.seq, entry(commit, number)]
