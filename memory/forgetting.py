@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from crdt.entry import Via
+from crdt.entry import LogId, Via
 from crdt.fingerprint import normalise
+from crdt.log import Tip
 from keys.errors import UsageError
-from keys.ids import RecordId
+from keys.ids import DeviceId, EntryHash, Incarnation, RecordId
 from memory.authoring import Author
 from memory.notes import check_reason
 from memory.query import get
@@ -63,7 +64,7 @@ def forget(
     wanted = [*reach.named, *reach.derived, *(reach.sources if with_sources else ())]
     with author.commit(via, now_us) as commit:
         for record in wanted:
-            if not store.folder.tables.is_withheld(record):
+            if not store.folder.tables.is_erased(record):
                 commit.erase(record, "derived" if record in reach.derived else "person")
     return [r for r in wanted if not store.folder.tables.is_erased(r)]
 
@@ -127,3 +128,19 @@ def is_clean(store: AgentStore, record: RecordId) -> bool:
     """Whether the bytes of an erased record have left the files here (R34)."""
     found = store.connection.execute("SELECT 1 FROM cleaning WHERE record = ?", (record,))
     return found.fetchone() is None
+
+
+Place = tuple[LogId, Tip]
+
+
+def tombstone_places(store: AgentStore, record: RecordId) -> list[Place]:
+    """Where the effective tombstones of a record stand: who holds one has erased the record."""
+    rows = store.connection.execute(
+        "SELECT device, incarnation, seq, hash FROM tombstone"
+        " WHERE record = ? AND effective = 1 ORDER BY hash",
+        (record,),
+    )
+    return [
+        (LogId(DeviceId(device), Incarnation(incarnation)), Tip(seq, EntryHash(entry)))
+        for device, incarnation, seq, entry in rows
+    ]

@@ -121,12 +121,15 @@ class Agents:
 
     async def open_all(self) -> list[AgentHandle]:
         """Open every agent's file of this home; sorted by name."""
-        for path in sorted(self._home.agents_dir.glob("*.db")):
+        for path in await asyncio.to_thread(self._files):
             try:
                 await self.open(AgentId.parse(path.stem))
             except UsageError:
                 continue  # not a file of ours
         return self.all()
+
+    def _files(self) -> list[Path]:
+        return sorted(self._home.agents_dir.glob("*.db"))
 
     def all(self) -> list[AgentHandle]:
         """The open agents, by name and id."""
@@ -160,11 +163,12 @@ class Agents:
         self, agent: AgentId, statements: Iterable[Statement], keys: Iterable[FingerprintKey]
     ) -> AgentHandle:
         """Make an agent's file from its statements (a founding, or one shared with us)."""
-        secure_directory(self._home.agents_dir)
-        self.save_keys(agent, keys)
+        await asyncio.to_thread(secure_directory, self._home.agents_dir)
+        await asyncio.to_thread(self.save_keys, agent, list(keys))
         handle = await self.open(agent)
         found = list(statements)
         await handle.door.run(lambda: handle.store.add_statements(found, self._clock.now_us()))
+        await handle.settle()
         return handle
 
     async def resolve(self, text: str) -> AgentHandle:

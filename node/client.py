@@ -18,7 +18,7 @@ ANSWER_BYTES_MAX: Final = 64 * 1024
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 
 
-def peer_uid(connection: Any) -> int | None:  # noqa: ANN401 - a socket or asyncio's view of one
+def peer_uid(connection: Any) -> int | None:
     """The account at the other end of a Unix socket; None where the system does not tell."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:

@@ -259,7 +259,6 @@ class Conversation:
         self._core.journal.info("agent.added", agent=agent, peer=self._client.device)
         await collect(self._core, page.statements)
         await spread(self._core)
-        await handle.settle()
         return handle
 
     async def _offered(self, agent: AgentId, name: str, known: Iterable[KnownAgent]) -> None:

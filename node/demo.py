@@ -126,13 +126,9 @@ def run_demo(say: Say) -> Result:
     seconds = round(time.monotonic() - started, 1)
     say("")
     say(f"Done in {seconds} s. On your own machines:")
-    say(
-        "  roost init --name server && roost up       # on the first machine; on the second likewise"
-    )
-    say(
-        "  roost pair open --mine                     # on the first; it prints the line to type there"
-    )
-    say("  roost agent create muse && roost remember muse 'the first thing to remember'")
+    say("  roost init --name NAME && roost up    # on each machine")
+    say("  roost pair open --mine                # on one; it prints the line for the other")
+    say("  roost agent create muse               # then: roost remember muse TEXT")
     return result | {"seconds": seconds}
 
 

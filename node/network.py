@@ -10,6 +10,8 @@ import socket
 from random import Random
 from typing import Any, Final
 
+from crdt.entry import LogId
+from crdt.log import Tip
 from keys.address import Address
 from keys.errors import NotFoundError, RefusedError
 from keys.ids import AgentId, DeviceId
@@ -24,12 +26,13 @@ from node.listen import address_of
 from node.options import UpOptions
 from node.pairing import PairingService
 from node.reachable import reachable_at
-from node.replication import Replication
+from node.replication import Replication, end_all
 from node.server import SyncServer
 from node.serving import PeerApi
 from node.sharing import spread
 from node.standing import peer_row, unconfirmed
 from node.watching import WatchHub
+from sync.plan import holds
 
 Result = dict[str, Any]
 RECEIPTS_S: Final = 3.0
@@ -107,11 +110,12 @@ class Network:
         self._core.agents.changed = None
         self.pairing.beside(None)
         self._hub.end_all()
-        for job in self._jobs:
-            job.cancel()
-        await self._replication.stop()
-        if self._server is not None:
-            await self._server.stop()
+        jobs, self._jobs = self._jobs, []
+        async with asyncio.TaskGroup() as ending:
+            ending.create_task(self._replication.stop())
+            ending.create_task(end_all(jobs))
+            if self._server is not None:
+                ending.create_task(self._server.stop())
 
     # -- peers -----------------------------------------------------------------------------------
 
@@ -215,6 +219,17 @@ class Network:
         """Each peer as ``roost status`` shows it."""
         peers = await self._core.db.run(lambda db: db.peers.all())
         return [await peer_row(self._exchange, peer) for peer in peers]
+
+    async def receipts(self, handle: AgentHandle, places: list[tuple[LogId, Tip]]) -> list[Result]:
+        """The peers that may read an agent, and whether they have shown one of ``places``."""
+        peers = await self._core.db.run(lambda db: db.peers.all())
+        rows: list[Result] = []
+        for peer in peers:
+            if self._exchange.may_read(handle, peer.device):
+                vector = self._exchange.peer(peer.device).told(handle.agent).vector or {}
+                done = any(holds(vector, log, tip) for log, tip in places)
+                rows.append({"device": str(peer.device), "name": peer.shown_name, "done": done})
+        return rows
 
     async def unconfirmed(self, handle: AgentHandle) -> list[str]:
         """Peers that may read an agent and have not shown its newest statements (S-I2)."""

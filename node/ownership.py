@@ -13,9 +13,10 @@ from typing import Any
 from keys.errors import NotFoundError, RefusedError, UsageError
 from keys.ids import OwnerId
 from keys.keyfile import read_secret
+from keys.limits import VAULT_BYTES_MAX
 from keys.signing import DeviceKey, OwnerKey
 from keys.statements import Statement, device_proof, sign
-from keys.vault import VAULT_BYTES_MAX, open_owner
+from keys.vault import open_owner
 from memory.nodedb import NodeDbDoor
 from node.agents import AgentHandle
 from node.clock import Clock

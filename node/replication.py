@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from sync.backoff import DialSchedule
 from sync.messages import Hello
 
 ONCE_S: Final = 600.0
+END_S: Final = 0.3
 
 
 class PeerSync:
@@ -196,9 +197,10 @@ class Replication:
 
     async def stop(self) -> None:
         """End every loop and connection."""
-        for loop in self._loops.values():
-            loop.cancel()
+        self._tasks = None
+        loops = list(self._loops.values())
         self._loops.clear()
+        await end_all(loops)
         for peer in self._peers.values():
             await peer.close()
 
@@ -215,8 +217,7 @@ class Replication:
     async def remove(self, device: DeviceId) -> None:
         """Have nothing more to do with a device."""
         loop = self._loops.pop(device, None)
-        if loop is not None:
-            loop.cancel()
+        await end_all([loop] if loop is not None else [])
         peer = self._peers.pop(device, None)
         if peer is not None:
             await peer.close()
@@ -254,6 +255,14 @@ class Replication:
     def _on_hello(self, device: DeviceId, _hello: Hello) -> None:
         if not self._exchange.peer(device).linked:
             self.evidence(device)
+
+
+async def end_all(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel tasks and give them a moment to end."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=END_S)
 
 
 async def _either(opened: asyncio.Event, watching: asyncio.Task[None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from crdt.fingerprint import FingerprintKey
@@ -105,7 +106,7 @@ async def grant(core: NodeCore, params: Params) -> Result:
     params.done()
     kind, subject, recovery = await subject_of(core, handle, wanted)
     key = await core.ownership.unlock(passphrase)
-    secrets = [k.secret for k in core.agents.load_keys(handle.agent)]
+    secrets = await handle.read(lambda store: [k.secret for k in store.keys])
     sealed = [[subject, seal(subject, s)] for s in secrets][:16] if kind == "device" else []
     if kind == "owner":
         certificates = await core.ownership.certificates(OwnerId(subject))
@@ -139,7 +140,7 @@ async def revoke(core: NodeCore, params: Params) -> Result:
     every = founder in await core.ownership.identities()  # ``read`` takes all but ``admin`` along
     key = await core.ownership.unlock(passphrase)
     values = FingerprintKey(random_bytes(KEY_BYTES))
-    core.agents.save_keys(handle.agent, [values])
+    await asyncio.to_thread(core.agents.save_keys, handle.agent, [values])
     await handle.door.run(lambda: handle.store.keys.append(values))
 
     def kept(store: AgentStore) -> dict[str, Any]:

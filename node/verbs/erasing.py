@@ -8,12 +8,22 @@ from crdt.entry import Via
 from keys.errors import UsageError
 from keys.ids import RecordId
 from memory.authoring import Author
-from memory.forgetting import Reach, check_erasable, forget, is_clean, reach_of
+from memory.forgetting import (
+    Place,
+    Reach,
+    check_erasable,
+    forget,
+    is_clean,
+    reach_of,
+    tombstone_places,
+)
 from memory.notes import check_reason
 from memory.query import Filters, list_records
 from memory.store import AgentStore
 from node.core import NodeCore
+from node.network import Network
 from node.params import Params
+from node.service import Emit
 from node.verbs.targets import person_scope, record_in
 
 Result = dict[str, Any]
@@ -51,7 +61,7 @@ async def forget_verb(core: NodeCore, params: Params) -> Result:
             )
         return _result(reach, left, dry_run=dry_run, with_sources=with_sources)
 
-    return await handle.write(act)
+    return await handle.write(act) | {"receipts": []}
 
 
 def _result(reach: Reach, left: list[RecordId], *, dry_run: bool, with_sources: bool) -> Result:
@@ -86,16 +96,22 @@ def _matching(store: AgentStore, where: str, now_us: int) -> list[RecordId]:
             return out
 
 
-async def forget_status(core: NodeCore, params: Params) -> Result:
-    """Whether a record is erased here, and which peers are known to have done it."""
+async def forget_status(
+    core: NodeCore, network: Network, params: Params, _emit: Emit | None
+) -> Result:
+    """Whether a record is erased here, and which peers have shown that they did it (R34)."""
     handle = await core.agents.resolve(params.text("agent"))
     wanted = params.text("record")
     params.done()
 
-    def read(store: AgentStore) -> Result:
+    def read(store: AgentStore) -> tuple[RecordId, bool, list[Place]]:
         record = record_in(store, wanted)
-        erased = store.folder.tables.is_erased(record)
-        cleaned = is_clean(store, record)
-        return {"record": str(record), "erased": erased and cleaned, "receipts": []}
+        erased = store.folder.tables.is_erased(record) and is_clean(store, record)
+        return record, erased, tombstone_places(store, record)
 
-    return await handle.read(read)
+    record, erased, places = await handle.read(read)
+    return {
+        "record": str(record),
+        "erased": erased,
+        "receipts": await network.receipts(handle, places),
+    }

@@ -18,6 +18,7 @@ from node.network import Network
 from node.params import Params
 from node.service import Emit
 from node.verbs.authority import permissions as authority_permissions
+from node.verbs.erasing import forget_status
 
 Result = dict[str, Any]
 FREE_BYTES_MIN: Final = 64 * 1024 * 1024
@@ -154,4 +155,8 @@ def _check(name: str, ok: bool, detail: str) -> Result:
 
 NETWORK_VERBS: Final[
     Mapping[str, Callable[[NodeCore, Network, Params, Emit | None], Awaitable[Result]]]
-] = {"status": status, "permissions": permissions}
+] = {
+    "status": status,
+    "permissions": permissions,
+    "forget.status": forget_status,
+}
