@@ -76,6 +76,11 @@ class Author:
         """Whether this device holds ``write`` now."""
         return self.store.authority.holds_device(self._key.device, "write").held
 
+    @property
+    def may_review(self) -> bool:
+        """Whether this device holds ``review`` now, so that its ``current`` marks count (R11)."""
+        return self.store.authority.holds_device(self._key.device, "review").held
+
     @contextmanager
     def commit(self, via: Via, now_us: int) -> Iterator[Commit]:
         """One transaction of local acts; what the block adds is written when it ends."""
@@ -89,12 +94,17 @@ class Author:
                 "this agent's fingerprint key has not arrived yet",
                 hint="sync with a device that has it: roost sync --once",
             )
-        with transaction(self.store.connection):
-            commit = self._begin(via, now_us)
-            yield commit
-            new = commit.finish()
-            if new:
-                self.store.after_append(new)
+        doubt = self.renew
+        try:
+            with transaction(self.store.connection):
+                commit = self._begin(via, now_us)
+                yield commit
+                new = commit.finish()
+                if new:
+                    self.store.after_append(new)
+        except BaseException:
+            self.renew = doubt  # the new incarnation went with the transaction
+            raise
 
     def _begin(self, via: Via, now_us: int) -> Commit:
         self._clock_us = max(now_us, 1)
@@ -146,14 +156,13 @@ class Author:
         return log, Tip(1, header.hash), opening
 
     def _continues(self, row: LogRow) -> bool:
-        """Whether the log may go on: whole, inside all cuts, and with all rights held now."""
-        judge = self.store.folder.judge_of(row.log)
-        if row.fork_seq is not None or not judge.admitted:
-            return False
-        if not judge.inside(row.tip.seq, row.tip.hash):
-            return False
+        """Whether the log may go on: whole, ended by no cut, and with all rights held now."""
+        log = row.log
+        verdict = self.store.authority.log_verdict(log.device, log.incarnation, row.heads)
+        if row.fork_seq is not None or verdict.settles or () not in verdict.paths:
+            return False  # an entry after the tip would be past a cut (R18)
         reviews = self.store.authority.holds_device(self._key.device, "review").held
-        return judge.reviews or not reviews
+        return verdict.reviews or not reviews
 
     def _sign(self, header: Header, payload: bytes) -> VerifiedEntry:
         return VerifiedEntry(header, payload, self._key.sign(ENTRY_DOMAIN, header.hash))

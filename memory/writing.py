@@ -233,6 +233,12 @@ def mark(
             hint=f"roost review {'reject' if word == 'deprecated' else 'approve'} AGENT {record}",
             record=str(record),
         )
+    if word == "current" and not author.may_review:
+        raise RefusedError(
+            "this device may not review this agent",
+            hint="ask its owner: roost grant AGENT DEVICE review",
+            record=str(record),
+        )
     if seen.state == word:
         return seen.state
     with author.commit(via, now_us) as commit:
