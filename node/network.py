@@ -137,7 +137,7 @@ class Network:
         peer = await self._core.db.run(lambda db: db.peers.get(device))
         if peer is None or peer.removed_us is not None:
             return
-        self._replication.add(peer)
+        await self._replication.add(peer)
         if self._finding is not None:
             self._finding.look_for_peers()
 

@@ -38,6 +38,7 @@ class PeerSync:
         self._schedule = DialSchedule(random)
         self._wake = asyncio.Event()
         self._client: PeerClient | None = None
+        self._making = asyncio.Lock()
         self._caught_up = False
         self._talk_now: Conversation | None = None
 
@@ -119,14 +120,15 @@ class PeerSync:
         return [a for text in texts for a in _parsed(text)]
 
     async def _dial(self) -> tuple[Conversation, Hello]:
-        if self._client is None:
-            self._client = await PeerClient.make(
-                self._core.key,
-                self.device,
-                self._certificate,
-                self._core.home.keys_dir,
-                self._exchange.counters,
-            )
+        async with self._making:
+            if self._client is None:
+                self._client = await PeerClient.make(
+                    self._core.key,
+                    self.device,
+                    self._certificate,
+                    self._core.home.keys_dir,
+                    self._exchange.counters,
+                )
         addresses = await self._addresses()
         if not addresses:
             raise UnreachableError("no address of this peer is known", hint="roost pair join")
@@ -193,7 +195,7 @@ class Replication:
         """Begin to keep up with every peer."""
         self._tasks = tasks
         for peer in await self._exchange.core.db.run(lambda db: db.peers.all()):
-            self.add(peer)
+            await self.add(peer)
 
     async def stop(self) -> None:
         """End every loop and connection."""
@@ -204,11 +206,9 @@ class Replication:
         for peer in self._peers.values():
             await peer.close()
 
-    def add(self, peer: Peer) -> None:
+    async def add(self, peer: Peer) -> None:
         """Keep up with a new peer, or with one that was paired anew."""
-        before = self._loops.pop(peer.device, None)
-        if before is not None:
-            before.cancel()
+        await self.remove(peer.device)
         sync = self._peers[peer.device] = PeerSync(self._exchange, peer, self._random)
         if self._tasks is not None:
             name = f"peer {peer.device.short()}"
