@@ -51,6 +51,20 @@ def lacking(mine: Vector, theirs: Vector) -> tuple[Gap, ...]:
     return tuple(gaps)
 
 
+def clamped(have: Vector, own: Vector) -> Vector:
+    """What an asker with ``have`` holds of what a node with ``own`` could serve.
+
+    Of an unforked log whose end the asker is past, it holds all there is. If that is not so, the
+    two have parted before: then the asker's next answer, or the digests, tell.
+    """
+    held = dict(have)
+    for log, tips in own.items():
+        theirs = have.get(log, [])
+        if len(tips) == len(theirs) == 1 and theirs[0].seq > tips[0].seq:
+            held[log] = tips
+    return held
+
+
 def entries_of(gaps: Iterable[Gap]) -> int:
     """How many entries the gaps cover, at least."""
     return sum(gap.entries for gap in gaps)

@@ -36,6 +36,7 @@ from sync.messages import (
     StatementsRequest,
     code_of_refusal,
 )
+from sync.plan import clamped
 
 MayRead = Callable[[], bool]
 GONE: Final = code_of_refusal(NOT_FOUND.body)
@@ -67,8 +68,9 @@ class PullServer:
         return next(self._pieces, None)
 
     def _stream(self) -> Iterator[bytes]:
-        stretches = [s for s in self._store.plan(self._request.have) if self._is_wanted(s)]
-        tombstones = self._store.tombstones_beyond(self._request.have, AHEAD_TOMBSTONES_MAX)
+        have = clamped(self._request.have, self._store.vector())
+        stretches = [s for s in self._store.plan(have) if s.log not in self._request.skip]
+        tombstones = self._store.tombstones_beyond(have, AHEAD_TOMBSTONES_MAX)
         entries = sum(s.until.seq - s.after.seq for s in stretches)
         yield pack(Totals(entries, len(tombstones)))
         yield from _joined(map(_ahead, tombstones), self._bytes_target)
@@ -79,9 +81,6 @@ class PullServer:
                 self.entries += len(run.entries)
                 yield pack(Run(run.entries))
         yield pack(ServerVector(self._store.vector())) + pack(End(self.entries < entries))
-
-    def _is_wanted(self, stretch: Stretch) -> bool:
-        return stretch.log not in self._request.skip
 
 
 class PayloadServer:

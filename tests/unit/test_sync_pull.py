@@ -250,3 +250,18 @@ def test_the_frames_of_a_stream_are_in_the_order_of_the_specification(family: Fa
     assert [Totals, Ahead] == order[:2]
     assert [ServerVector, End] == order[-2:]
     assert {Run} == set(order[2:-2])
+
+
+@pytest.mark.parametrize("first", ["longer", "shorter"])
+def test_a_fork_between_two_stores_reaches_both(family: Family, first: str) -> None:
+    """Each holds one branch, of different lengths; whoever pulls first, both end with both."""
+    stem = written(family.author("a"), 1)
+    twin = stem.clone()
+    for text in ("one", "two", "three"):
+        stem.write(text)
+    twin.write("other")
+    longer, shorter = store_of(family, stem), store_of(family, twin)
+    order = [(longer, shorter), (shorter, longer)]
+    for store, source in (order if first == "longer" else order[::-1]) * 2:
+        pull(store, source)
+    assert longer.vector() == shorter.vector() == {stem.log: sorted([stem.tip, twin.tip])}

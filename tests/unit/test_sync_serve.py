@@ -6,13 +6,22 @@ import pytest
 
 from crdt.chain import verify_run
 from crdt.entry import decode_header
-from crdt.log import Want
+from crdt.log import Stretch, Vector, Want
 from keys.authority import Authority
 from keys.limits import KEY_BOXES_MAX, STATEMENTS_PAGE_BYTES, STATEMENTS_PAGE_MAX
 from keys.statements import Statement
 from sync.catchup import Absent, Found, PayloadClient, StatementsClient
 from sync.errors import StalledError
-from sync.frames import End, Failure, PayloadFrame, Run, Totals, Unknown, pack
+from sync.frames import (
+    End,
+    Failure,
+    PayloadFrame,
+    Run,
+    ServerVector,
+    Totals,
+    Unknown,
+    pack,
+)
 from sync.messages import (
     KeyBox,
     PayloadsRequest,
@@ -120,6 +129,31 @@ def test_a_limit_is_kept_to_the_run(family: Family) -> None:
     assert frames[-1] == End(True)
     whole = frames_in(b"".join(stream_of(store, PullRequest({}, limit=4), bytes_target=1)))
     assert whole[-1] == End(False)
+
+
+def test_an_asker_that_is_ahead_is_sent_nothing_of_what_it_has(family: Family) -> None:
+    """A device that wrote while it was away does not get its own log back."""
+    author = written(family.author("a"), 1, 1)
+    author.forget(author.records[0])
+    b = store_of(family, author)
+    author.write("later")
+    a = store_of(family, author)
+    server = PullServer(Everything(b), PullRequest(a.vector()), always)
+    frames = frames_in(b"".join(iter(server.next_piece, None)))
+    assert frames == [Totals(0, 0), ServerVector(b.vector()), End(False)]
+
+
+class Everything(MemoryLog):
+    """A store that takes an unknown tip for somebody who has nothing of that log."""
+
+    def __init__(self, store: MemoryLog) -> None:
+        super().__init__(store.agent)
+        self.entries = store.entries
+
+    def plan(self, have: Vector) -> list[Stretch]:
+        """All of a log with an unknown tip."""
+        known = {k: tips for k, tips in have.items() if all(t.hash in self.entries for t in tips)}
+        return super().plan(known)
 
 
 def missing(family: Family, store: MemoryLog, **changes: object) -> StatementsReply | None:

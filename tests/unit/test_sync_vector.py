@@ -11,7 +11,7 @@ from keys import codec
 from keys.errors import BadEncoding
 from keys.ids import DeviceId, EntryHash, Incarnation, hash256
 from keys.limits import BRANCHES_MAX, LOGS_PER_AGENT_MAX, SEQ_MAX
-from sync.plan import compare, entries_of, holds, lacking
+from sync.plan import clamped, compare, entries_of, holds, lacking
 from tests.support.author import seeded
 
 
@@ -84,6 +84,16 @@ def test_a_branch_that_is_not_here_counts_at_least_one() -> None:
     ]
     assert [(g.tip, g.entries) for g in lacking({A: [tip(4, "x")]}, forked)] == [(tip(9, "y"), 1)]
     assert entries_of(lacking({}, forked)) == 10
+
+
+def test_an_asker_that_is_ahead_is_taken_to_hold_all_there_is() -> None:
+    """Of unforked logs only: where branches are, their tips have to be looked up."""
+    own = {A: [tip(5)]}
+    assert clamped({A: [tip(9)], B: [tip(1)]}, own) == {A: [tip(5)], B: [tip(1)]}
+    for have in ({}, {A: [tip(3)]}, {A: [tip(5, "x")]}, {A: [tip(9), tip(4, "x")]}):
+        assert clamped(have, own) == have
+    forked = {A: [tip(5), tip(6, "x")]}
+    assert clamped({A: [tip(9)]}, forked) == {A: [tip(9)]}
 
 
 def test_X_40_an_announcement_of_what_is_held_asks_for_nothing() -> None:
