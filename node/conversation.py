@@ -19,6 +19,7 @@ from keys.address import Address
 from keys.authority import Authority
 from keys.errors import UnreachableError
 from keys.ids import AgentId
+from keys.signing import SigningKey
 from memory.nodedb import KnownAgent
 from node.agents import AgentHandle
 from node.exchange import Exchange
@@ -45,6 +46,7 @@ from sync.messages import NOT_FOUND, WATCH_PATH, Hello, agreed_version, code_of_
 from sync.outcome import Outcome
 from sync.pull import CUT
 from sync.reasons import Missing
+from sync.recovery import RECOVER_PATH, RecoverReply, RecoverRequest
 
 OFFERS_MAX: Final = 1_024
 RECEIPT_S: Final = 0.25  # of quiet after news, then the peer is told what we hold now
@@ -142,6 +144,12 @@ class Conversation:
         named = [a.agent for a in reply.agents]
         ours = [h.agent for h in self._exchange.readable(self._client.device)]
         return [*named, *(a for a in ours if a not in set(named))]
+
+    async def recover(self, key: SigningKey) -> RecoverReply:
+        """Ask with a recovery key for the statements of its owner's agents."""
+        asked = RecoverRequest.sign(key, self._core.device, self._client.device)
+        body = await self._client.post(self._address, RECOVER_PATH, asked.encode())
+        return RecoverReply.decode(body)
 
     # -- one agent -------------------------------------------------------------------------------
 

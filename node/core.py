@@ -7,7 +7,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import Final
 
-from keys.ids import DeviceId
+from keys.ids import AgentId, DeviceId
 from keys.keyfile import load_device_key
 from keys.signing import DeviceKey, random_bytes
 from memory.nodedb import NodeDbDoor
@@ -67,6 +67,11 @@ class NodeCore:
     def ownership(self) -> Ownership:
         """Who owns this home, and how its owner signs."""
         return Ownership(self.home, self.db, self.key, self.clock)
+
+    async def accept(self, agent: AgentId) -> None:
+        """Note that an agent is one of this node's."""
+        now_us = self.clock.now_us()
+        await self.db.run(lambda db: db.set_agent(agent, accepted=True, now_us=now_us))
 
     async def close(self) -> None:
         """Close every database; what is written is durable already."""

@@ -20,7 +20,6 @@ from node.verbs import (
     checking,
     erasing,
     moving,
-    owning,
     reading,
     review,
     status,
@@ -66,7 +65,6 @@ VERBS: Final[Mapping[str, Verb]] = {
     "export.page": moving.export_page_verb,
     "import.begin": moving.import_begin,
     "import.lines": moving.import_lines,
-    "owner.recover": owning.recover,
     "doctor": status.doctor,
 }
 

@@ -15,7 +15,7 @@ from crdt.log import Tip
 from keys.address import Address
 from keys.errors import NotFoundError, RefusedError
 from keys.ids import AgentId, DeviceId
-from keys.signing import random_bytes
+from keys.signing import SigningKey, random_bytes
 from memory.peers import NewPeer, Peer, Source
 from node.agents import AgentHandle
 from node.core import NodeCore
@@ -33,6 +33,7 @@ from node.sharing import spread
 from node.standing import peer_row, unconfirmed
 from node.watching import WatchHub
 from sync.plan import holds
+from sync.recovery import RecoverReply
 
 Result = dict[str, Any]
 RECEIPTS_S: Final = 3.0
@@ -212,6 +213,11 @@ class Network:
                 if state.told(handle.agent).vector_digest != mine:
                     return True
         return False
+
+    async def recover(self, key: SigningKey) -> list[RecoverReply]:
+        """What the peers hold of the owner of a recovery key (R20)."""
+        peers = await self._core.db.run(lambda db: db.peers.all())
+        return await self._replication.recover(peers, key)
 
     # -- how things stand ------------------------------------------------------------------------
 

@@ -17,12 +17,14 @@ from typing import Any, Final
 from keys.address import Address
 from keys.errors import RoostError, UnreachableError, UsageError
 from keys.ids import AgentId, DeviceId
+from keys.signing import SigningKey
 from memory.peers import Peer
 from node.conversation import Conversation
 from node.exchange import Exchange
 from node.peerlink import PeerClient
 from sync.backoff import DialSchedule
 from sync.messages import Hello
+from sync.recovery import RecoverReply
 
 ONCE_S: Final = 600.0
 END_S: Final = 0.3
@@ -92,6 +94,17 @@ class PeerSync:
         if not self._state.linked:
             self.evidence()
         return new
+
+    async def recover(self, key: SigningKey) -> RecoverReply:
+        """What the peer holds of the owner of a recovery key; raises ``RoostError``."""
+        try:
+            async with asyncio.timeout(ONCE_S):
+                talk, _ = await self._dial()
+                return await talk.recover(key)
+        except TimeoutError as exc:
+            raise UnreachableError("the peer took too long") from exc
+        except BaseExceptionGroup as group:
+            raise cause_of(group) from group
 
     async def _until_due(self) -> None:
         """Wait until an attempt is due and there is an address to try."""
@@ -238,6 +251,21 @@ class Replication:
         async with asyncio.TaskGroup() as tasks:
             rounds = [tasks.create_task(self._once(peer, agent)) for peer in peers]
         return [task.result() for task in rounds]
+
+    async def recover(self, peers: Sequence[Peer], key: SigningKey) -> list[RecoverReply]:
+        """What peers hold of the owner of a recovery key; who cannot answer is passed over."""
+        replies: list[RecoverReply] = []
+        for peer in peers:
+            known = self._peers.get(peer.device)
+            sync = known or PeerSync(self._exchange, peer, self._random)
+            try:
+                replies.append(await sync.recover(key))
+            except RoostError as exc:
+                self._exchange.core.journal.info("recovery.no", peer=peer.device, code=exc.code)
+            finally:
+                if known is None:
+                    await sync.close()
+        return replies
 
     async def _once(self, peer: Peer, agent: AgentId | None) -> dict[str, Any]:
         known = self._peers.get(peer.device)

@@ -21,6 +21,7 @@ from keys.authority import Authority
 from keys.errors import BadInput
 from keys.ids import AgentId, DeviceId
 from keys.limits import REQUEST_BYTES_MAX, WATCH_BEAT_S
+from keys.recovery import recovery_hash
 from keys.signing import seal
 from keys.statements import Statement
 from memory.store import AgentStore
@@ -46,6 +47,7 @@ from sync.messages import (
     agent_of_path,
     agreed_version,
 )
+from sync.recovery import RECOVER_PATH, RecoverReply, RecoverRequest
 from sync.serve import PayloadServer, PullServer, answer_statements, proof_in
 
 BODY_S: Final = 30.0
@@ -88,6 +90,8 @@ class PeerApi:
         match request.method, path.split("/"):
             case "POST", _ if path == HELLO_PATH:
                 return await self._hello(device, request)
+            case "POST", _ if path == RECOVER_PATH:
+                return await self._recover(device, request)
             case "GET", _ if path == WATCH_PATH:
                 return await self._watch(device, request)
             case "POST", ["", "v1", "agents", agent, "statements"]:
@@ -111,6 +115,21 @@ class PeerApi:
             await self._exchange.met(device, hello, None, hello.clock_ms - now_ms)
             self._exchange.on_hello(device, hello)
         return self._whole((await self._exchange.hello_for(device)).encode())
+
+    async def _recover(self, device: DeviceId, request: web.BaseRequest) -> web.StreamResponse:
+        """The statements of agents whose owner committed to the asker's recovery key (R20)."""
+        asked = RecoverRequest.decode(await self._body(request))
+        await asyncio.to_thread(asked.check, device, self._core.device)
+        fits = recovery_hash(asked.public)
+        found = []
+        for handle in self._core.agents.all():
+            if fits in handle.store.authority.recovery.values():
+                signed = await handle.read(lambda store: store.statements_missing(frozenset()))
+                found.append((handle.agent, tuple(signed)))
+        if not found:
+            raise _RefusedError(NOT_FOUND)
+        self._core.journal.warning("recovery.asked", peer=device, agents=len(found))
+        return self._whole(RecoverReply(tuple(found)).encode())
 
     async def _statements(
         self, device: DeviceId, request: web.BaseRequest, segment: str

@@ -55,9 +55,7 @@ async def create(core: NodeCore, params: Params) -> Result:
         after=[],
     )
     handle = await core.agents.create(agent_of(found), [found, *certificates], [values])
-    await core.db.run(
-        lambda db: db.set_agent(handle.agent, accepted=True, now_us=core.clock.now_us())
-    )
+    await core.accept(handle.agent)
     return {"agent": str(handle.agent), "name": name}
 
 

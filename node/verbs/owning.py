@@ -5,27 +5,32 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from keys.authority import Authority
 from keys.errors import NotFoundError, UsageError
 from keys.ids import OwnerId
 from keys.keyfile import replace_secret
 from keys.limits import KEEPS_MAX
 from keys.recovery import new_code, recovery_hash, recovery_key
 from keys.signing import OwnerKey, SigningKey
-from keys.statements import OWNER_KINDS, Statement, device_proof, sign, successor_proof
+from keys.statements import OWNER_KINDS, Statement, device_proof, parse, sign, successor_proof
 from keys.vault import seal_owner
 from memory.store import AgentStore
 from node.agents import AgentHandle
 from node.core import NodeCore
+from node.network import Network
 from node.params import Params
+from node.service import Emit
+from sync.recovery import RecoverReply
 
 Result = dict[str, Any]
 
 
-async def recover(core: NodeCore, params: Params) -> Result:
+async def recover(core: NodeCore, network: Network, params: Params, _emit: Emit | None) -> Result:
     """Make a new owner key with the recovery code; the old key's kept statements stay valid.
 
-    Every agent held here whose owner committed to this code gets the rotation. The new key lies in
-    the vault under the passphrase given, and there is a new recovery code.
+    Every agent here whose owner committed to this code gets the rotation, and those that peers
+    hold: a new device pairs with any node that has them, then runs this. The new key lies in the
+    vault under the passphrase given, and there is a new recovery code.
     """
     recovery = recovery_key(params.text("code"))
     passphrase = params.optional_text("passphrase") or ""
@@ -33,6 +38,8 @@ async def recover(core: NodeCore, params: Params) -> Result:
     if not passphrase:
         raise UsageError("choose a passphrase for the new key", hint="--passphrase-file F")
     committed = recovery_hash(recovery.public)
+    for reply in await network.recover(recovery):
+        await _take(core, reply, committed)
     mine = [
         (handle, owner)
         for handle in await core.agents.open_all()
@@ -42,7 +49,7 @@ async def recover(core: NodeCore, params: Params) -> Result:
     if not mine:
         raise NotFoundError(
             "no agent here belongs to the owner of this code",
-            hint="first sync with a device that holds them, then run this again",
+            hint="pair with a node that holds them (roost pair join …), then run this again",
         )
     owners = sorted({owner for _, owner in mine})
     code = await asyncio.to_thread(new_code)
@@ -52,11 +59,24 @@ async def recover(core: NodeCore, params: Params) -> Result:
         handles = [h for h, o in mine if o == owner]
         await _rotate(core, handles, OwnerId(owner), key, recovery, following)
     await _take_over(core, key, passphrase, following, owners)
+    network.look_again()
     return {
         "owner": str(key.owner),
         "recovery": code,
         "agents": sorted({str(h.agent) for h, _ in mine}),
     }
+
+
+async def _take(core: NodeCore, reply: RecoverReply, committed: bytes) -> None:
+    """Enter agents that a peer showed, if their owner did commit to this code."""
+    for agent, signed in reply.agents:
+        if core.agents.get(agent) is not None:
+            continue
+        statements = [parse(data, signature) for data, signature in signed]
+        if committed not in Authority(agent, statements).recovery.values():
+            continue
+        await core.agents.create(agent, statements, [])
+        await core.accept(agent)
 
 
 async def _rotate(

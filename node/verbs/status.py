@@ -19,6 +19,7 @@ from node.params import Params
 from node.service import Emit
 from node.verbs.authority import permissions as authority_permissions
 from node.verbs.erasing import forget_status
+from node.verbs.owning import recover
 
 Result = dict[str, Any]
 FREE_BYTES_MIN: Final = 64 * 1024 * 1024
@@ -159,4 +160,5 @@ NETWORK_VERBS: Final[
     "status": status,
     "permissions": permissions,
     "forget.status": forget_status,
+    "owner.recover": recover,
 }
