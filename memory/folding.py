@@ -205,13 +205,18 @@ class Folder:
         return any(reason == "frozen" for *_, reason in self.tables.entries(record))
 
     def _predecessors(self, batch: Batch) -> set[bytes]:
-        """Records replaced by one whose existence changed, so that their state may change."""
+        """Records once replaced by one whose existence changed: states and versions follow it."""
         changed = [
             record
             for record in batch.folds
             if self._counts(record, batch) != (batch.old[record].exists)
         ]
-        return {p for record in changed for p in self.tables.linked(record, "next")}
+        return {
+            predecessor
+            for record in changed
+            for what in ("next", "lifted")
+            for predecessor in self.tables.linked(record, what)
+        }
 
     # -- values ----------------------------------------------------------------------------------
 

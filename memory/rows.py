@@ -67,6 +67,7 @@ class Row:
     tags: list[str] = field(default_factory=list)
     versions: list[VersionRow] = field(default_factory=list)
     successors: list[bytes] = field(default_factory=list)  # in force, present or not
+    lifted: list[bytes] = field(default_factory=list)  # successors that a lift ended: in versions
     sources: list[bytes] = field(default_factory=list)
     origin: bytes | None = None  # the id it had where it was imported from
     detail: dict[str, Any] = field(default_factory=dict)
@@ -97,7 +98,8 @@ def build_row(
     row.versions = _versions(shown, acts, judge)
     facts = _in_force(shown.facts, authority)
     row.own = judge.state(facts, acts)
-    row.successors = sorted({bytes(f.successor) for f in facts if f.successor is not None})
+    row.successors = _successors(facts)
+    row.lifted = sorted(set(_successors(shown.facts)).difference(row.successors))
     row.created_ms = row.versions[0].time_ms
     row.changed_ms = max(v.time_ms for v in row.versions)
     row.detail = _detail(fold, shown, facts, gated=gated)
@@ -136,6 +138,10 @@ def _approved_entries(acts: Iterable[Statement], entries: Sequence[Stored]) -> f
             found.add(header.hash)
             stack.extend(header.deps)
     return frozenset(found)
+
+
+def _successors(facts: Iterable[Fact]) -> list[bytes]:
+    return sorted({bytes(f.successor) for f in facts if f.successor is not None})
 
 
 def _in_force(facts: Iterable[Fact], authority: Authority) -> list[Fact]:

@@ -20,7 +20,7 @@ from crdt.log import AheadTombstone, Appended, ServedRun, Stretch, Vector, Want
 from crdt.payload import ENGINE, Fingerprint
 from crdt.vector import statements_digest, vector_digest
 from keys.authority import Authority
-from keys.errors import BadInput
+from keys.errors import BadInput, StoreError
 from keys.ids import AgentId, DeviceId
 from keys.limits import STATEMENTS_PER_AGENT_MAX
 from keys.statements import Statement, agent_of, parse_stored
@@ -321,7 +321,9 @@ class AgentStore:
             self.standings.settle(folded, before)
 
     def rebuild(self) -> tuple[bytes, bytes]:
-        """Recreate the read model from the log; the digests before and after."""
+        """Recreate the read model from the log; digests before and after. Needs all keys (R25)."""
+        if self.waiting_for_key:
+            raise StoreError("a fingerprint key has not arrived yet", hint="roost sync --once")
         before = self.digest()
         with transaction(self.connection):
             self._refold_everything()

@@ -220,6 +220,7 @@ class Tables:
             found, refuses = prints.get(row.record, ([], False))
             macs += [(mac, n, int(refuses)) for mac in found]
             links += [(s, "next", n) for s in row.successors]
+            links += [(s, "lifted", n) for s in row.lifted]
             links += [(s, "source", n) for s in row.sources]
             if row.origin is not None:
                 links.append((row.origin, "origin", n))

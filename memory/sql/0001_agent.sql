@@ -149,7 +149,8 @@ CREATE TABLE print (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX print_record ON print (n);
 
--- Links between records: `next` (target replaces n) and `source` (n was derived from target).
+-- Links between records: `next` (target replaces n), `lifted` (it did, until a lift), `source` (n was
+-- derived from target) and `origin` (n was imported from target).
 CREATE TABLE link (
     target BLOB NOT NULL,
     what   TEXT NOT NULL,
