@@ -71,6 +71,7 @@ class PeerSync:
                     await self._talk()
                 except Exception as exc:  # noqa: BLE001 - a border: no peer ends the node
                     self._ended(exc)
+                    _pass_on_cancellation()
         finally:
             self._state.linked = False
 
@@ -291,6 +292,13 @@ async def end_all(tasks: Collection[asyncio.Task[None]]) -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=END_S)
+
+
+def _pass_on_cancellation() -> None:
+    """A task group that ends with an error while it is cancelled tells of the error alone."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 async def _either(opened: asyncio.Event, watching: asyncio.Task[None]) -> None:

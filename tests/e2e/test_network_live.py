@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from typing import Any
 
 from tests.support.peers import (
     PASSPHRASE,
@@ -97,10 +98,10 @@ async def test_status_tells_what_a_peer_lacks_and_why(two: list[Node]) -> None:
         await remember(a, "muse", "one")
         await equal("muse", a, b)
 
-        async def row() -> dict[str, object]:
+        async def row() -> dict[str, Any]:
             (peer,) = (await a("status"))["peers"]
             (agent,) = peer["agents"]
-            return {"state": peer["state"]} | agent
+            return {"state": peer["state"], **agent}
 
         async def in_sync() -> bool:
             found = await row()

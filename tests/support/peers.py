@@ -145,7 +145,7 @@ async def offered(node: Node, agent: str) -> bool:
 
 
 async def until_true(what: Callable[[], Any], timeout_s: float = WAIT_S) -> float:
-    """Wait until a call gives truth (it may be asynchronous, and may raise); the seconds it took."""
+    """Wait until a call, which may be asynchronous or raise, gives truth; the seconds it took."""
     loop = asyncio.get_running_loop()
     started = loop.time()
     while True:
