@@ -19,7 +19,7 @@ from keys.authority import Authority
 from keys.ids import AgentId, RecordId
 from memory.judge import Judge, LogJudge, OpeningsJudge
 from memory.logs import LogRow, Logs
-from memory.rows import COMPARED_KINDS, Row, VersionRow, build_row, is_gated
+from memory.rows import COMPARED_KINDS, Row, VersionRow, build_row, what_shows
 from memory.tables import NEVER_SEEN, Old, Tables
 
 
@@ -30,6 +30,7 @@ class Batch:
     stored: dict[bytes, list[Stored]] = field(default_factory=dict)
     folds: dict[bytes, RecordFold | None] = field(default_factory=dict)  # None: erased
     old: dict[bytes, Old] = field(default_factory=dict)
+    was_frozen: set[bytes] = field(default_factory=set)  # without a row, yet maybe in force (R7)
     rows: dict[bytes, Row] = field(default_factory=dict)
     tombstones: bool = True  # whether any is effective
 
@@ -93,7 +94,21 @@ class Folder:
             for record in sorted(todo):
                 self._fold(record, batch, cache or {}, raised)
             todo = raised or self._predecessors(batch) - batch.folds.keys()
-        for record, fold in batch.folds.items():
+            if not todo:
+                self._build(batch)
+                todo = self._once_equal(batch) - batch.folds.keys()
+        before = {
+            mac
+            for record, old in batch.old.items()
+            if old.n is not None
+            for mac in self.tables.macs(record)
+        }
+        self.tables.write(batch.folds.keys(), batch.rows, batch.old, self._prints(batch))
+        return set(batch.folds), before
+
+    def _build(self, batch: Batch) -> None:
+        for record in batch.folds.keys() - batch.rows.keys():
+            fold = batch.folds[record]
             if fold is None:
                 batch.rows[record] = self._erased_row(record, batch)
             elif fold.materialised:
@@ -104,14 +119,6 @@ class Folder:
                     self.authority,
                     lambda successor: self._exists(successor, batch),
                 )
-        before = {
-            mac
-            for record, old in batch.old.items()
-            if old.n is not None
-            for mac in self.tables.macs(record)
-        }
-        self.tables.write(batch.folds.keys(), batch.rows, batch.old, self._prints(batch))
-        return set(batch.folds), before
 
     # -- one record ------------------------------------------------------------------------------
 
@@ -128,7 +135,9 @@ class Folder:
         fresh = bool(stored) and all(s.header.hash in cache for s in stored)
         if record not in batch.old:
             known = not fresh or batch.tombstones
-            batch.old[record] = self.tables.old(record) if known else NEVER_SEEN
+            old = batch.old[record] = self.tables.old(record) if known else NEVER_SEEN
+            if old.n is None and any(reason == Reason.FROZEN for *_, reason in entries):
+                batch.was_frozen.add(record)
         if batch.tombstones and self.tables.is_erased(record):
             batch.folds[record] = None
             self.tables.drop_payloads(record)
@@ -189,27 +198,30 @@ class Folder:
         if record in batch.folds:
             return self._counts(record, batch)
         old = self.tables.old(record)
-        return old.exists or self._frozen(record)
+        return old.counts if old.n is not None else self._frozen(record)
 
     def _counts(self, record: bytes, batch: Batch) -> bool:
         fold = batch.folds[record]
         if fold is None:
             return True
         if not fold.materialised:
-            return any(reason == "frozen" for reason in fold.reasons.values())
-        if not is_gated(fold):
-            return True
-        return any(s.kind == "approve" for s in self.authority.acts.get(record, ()))
+            return any(verdict.withholds for verdict in fold.verdicts.values())
+        acts = self.authority.acts.get(record, ())
+        return not what_shows(fold, batch.stored[record], self.agent, acts).proposal
 
     def _frozen(self, record: bytes) -> bool:
-        return any(reason == "frozen" for *_, reason in self.tables.entries(record))
+        """R7: what a frozen record replaced does not become readable."""
+        return any(
+            reason == Reason.FROZEN and self.judge(decode_header(data)).withholds
+            for _, data, _, _, reason in self.tables.entries(record)
+        )
 
     def _predecessors(self, batch: Batch) -> set[bytes]:
         """Records once replaced by one whose existence changed: states and versions follow it."""
         changed = [
             record
             for record in batch.folds
-            if self._counts(record, batch) != (batch.old[record].exists)
+            if record in batch.was_frozen or self._counts(record, batch) != batch.old[record].counts
         ]
         return {
             predecessor
@@ -220,6 +232,16 @@ class Folder:
 
     # -- values ----------------------------------------------------------------------------------
 
+    def _once_equal(self, batch: Batch) -> set[bytes]:
+        """Records replaced by one whose value changed, so that they may refuse theirs or not."""
+        changed = [
+            record
+            for record, fold in batch.folds.items()
+            if fold is None
+            or (batch.rows[record].text if fold.materialised else "") != batch.old[record].text
+        ]
+        return {p for record in changed for p in self.tables.linked(record, "next")}
+
     def _prints(self, batch: Batch) -> dict[bytes, tuple[list[bytes], bool]]:
         """Per record that takes part in R27: the macs of its text, and whether it refuses them."""
         macs: dict[bytes, list[bytes]] = {
@@ -229,7 +251,10 @@ class Folder:
         }
 
         def macs_of(record: bytes) -> set[bytes]:
-            return set(macs.get(record) or self.tables.macs(record))
+            if record not in batch.folds:
+                return set(self.tables.macs(record))
+            is_erased = batch.folds[record] is None
+            return self.tables.listed(record) if is_erased else set(macs.get(record, ()))
 
         out: dict[bytes, tuple[list[bytes], bool]] = {}
         for record, found in macs.items():

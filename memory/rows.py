@@ -7,7 +7,7 @@ value, an erased source, a duplicate) is decided in ``standing.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -82,28 +82,47 @@ def build_row(
 ) -> Row:
     """The row of a materialised record. ``exists`` tells whether a successor counts (R11)."""
     acts = authority.acts.get(fold.record, [])
-    gated = is_gated(fold) or any(s.kind == "approve" for s in acts)
-    approved = _approved_entries(acts, entries) if gated else frozenset()
-    shown = fold
-    if approved:
-        allowed = [e for e in entries if e.header.hash in approved]
-        verdicts = fold.verdicts
-        shown = fold_record(agent, fold.record, allowed, lambda h: verdicts[h.hash])
-        if not shown.materialised:
-            shown, approved = fold, frozenset()
+    shown = what_shows(fold, entries, agent, acts)
     row = Row(fold.record, kind=fold.kind)
-    _fill(row, shown)
+    _fill(row, shown.fold)
     row.sources = sorted(bytes(s) for s in fold.sources)
-    judge = _States(authority, gated, exists)
-    row.versions = _versions(shown, acts, judge)
-    facts = _in_force(shown.facts, authority)
+    judge = _States(is_gated(fold), shown.proposal, exists)
+    row.versions = _versions(shown.fold, acts, judge, authority.times)
+    facts = [] if shown.proposal else _in_force(shown.fold.facts, acts)
     row.own = judge.state(facts, acts)
     row.successors = _successors(facts)
-    row.lifted = sorted(set(_successors(shown.facts)).difference(row.successors))
+    row.lifted = sorted(set(_successors(shown.fold.facts)).difference(row.successors))
     row.created_ms = row.versions[0].time_ms
     row.changed_ms = max(v.time_ms for v in row.versions)
-    row.detail = _detail(fold, shown, facts, gated=gated)
+    row.detail = _detail(fold, shown, facts)
     return row
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a record shows: all of it, or its document at the approved heads (R21).
+
+    ``proposal``: it is gated and nothing approved of it is here; its facts are proposals too.
+    """
+
+    fold: RecordFold
+    gated: bool
+    proposal: bool
+
+
+def what_shows(
+    fold: RecordFold, entries: Sequence[Stored], agent: bytes, acts: Sequence[Statement]
+) -> Shown:
+    """What a materialised record shows under the statements about it (R21)."""
+    approvals = [s for s in acts if s.kind == "approve"]
+    if not approvals:
+        gated = is_gated(fold)
+        return Shown(fold, gated, gated)
+    approved = _approved_entries(approvals, entries)
+    chosen = [e for e in entries if e.header.hash in approved]
+    verdicts = fold.verdicts
+    shown = fold_record(agent, fold.record, chosen, lambda h: verdicts[h.hash])
+    return Shown(shown if shown.materialised else fold, True, not shown.materialised)
 
 
 def is_gated(fold: RecordFold) -> bool:
@@ -119,14 +138,15 @@ def is_gated(fold: RecordFold) -> bool:
     )
 
 
-def _approved_entries(acts: Iterable[Statement], entries: Sequence[Stored]) -> frozenset[bytes]:
+def _approved_entries(
+    approvals: Iterable[Statement], entries: Sequence[Stored]
+) -> frozenset[bytes]:
     """The entries in the past of the heads that valid approvals name (R21)."""
     by_hash = {e.header.hash: e.header for e in entries}
     record = entries[0].header.record if entries else b""
     stack = [
         head
-        for s in acts
-        if s.kind == "approve"
+        for s in approvals
         for named, heads in s.body["items"]
         if named == record
         for head in heads
@@ -144,32 +164,40 @@ def _successors(facts: Iterable[Fact]) -> list[bytes]:
     return sorted({bytes(f.successor) for f in facts if f.successor is not None})
 
 
-def _in_force(facts: Iterable[Fact], authority: Authority) -> list[Fact]:
-    return [f for f in facts if not authority.lifted_fact(f.entry, f.key)]
+def _in_force(facts: Iterable[Fact], acts: Iterable[Statement]) -> list[Fact]:
+    """The facts that no lift about this record names (R11)."""
+    lifted = {(e, k) for s in acts if s.kind == "lift" for e, k in s.body["facts"]}
+    return [f for f in facts if (f.entry, f.key) not in lifted]
 
 
 class _States:
     """Own states from facts and statements (R11, R21)."""
 
-    def __init__(self, authority: Authority, gated: bool, exists: Callable[[bytes], bool]) -> None:
-        self.authority, self.gated, self.exists = authority, gated, exists
+    def __init__(self, gated: bool, proposal: bool, exists: Callable[[bytes], bool]) -> None:
+        self.gated, self.proposal, self.exists = gated, proposal, exists
 
     def state(self, facts: Iterable[Fact], acts: Iterable[Statement]) -> str:
         """The strongest of the facts in force."""
-        words = {f.word for f in facts if f.counts and f.successor is None}
         decided = [s.kind for s in acts if s.kind in ("approve", "reject")]
+        waits = self.proposal if "approve" in decided else self.gated
+        counted = [] if waits else list(facts)
+        words = {f.word for f in counted if f.counts and f.successor is None}
         if "deprecated" in words or "reject" in decided:
             return "deprecated"
-        if any(f.successor is not None and self.exists(f.successor) for f in facts):
+        if any(f.successor is not None and self.exists(f.successor) for f in counted):
             return "superseded"
-        if self.gated and "approve" not in decided:
+        if waits:
             return "proposed"
         return "current" if "current" in words or "approve" in decided else "new"
 
 
-def _versions(fold: RecordFold, acts: Sequence[Statement], judge: _States) -> list[VersionRow]:
-    """The fold over the prefixes: entries and statements by record time (R14)."""
-    times = judge.authority.times
+def _versions(
+    fold: RecordFold, acts: Sequence[Statement], judge: _States, times: Mapping[bytes, int]
+) -> list[VersionRow]:
+    """The fold over the prefixes: entries and statements by record time (R14).
+
+    A statement earlier than the record makes no version of its own.
+    """
     events: list[tuple[int, int, bytes, Step | Statement]] = [
         (step.time_ms, i, bytes(step.header.hash), step) for i, step in enumerate(fold.steps)
     ]
@@ -188,9 +216,10 @@ def _versions(fold: RecordFold, acts: Sequence[Statement], judge: _States) -> li
             reason = next((f.reason for f in event.facts), "")
         else:
             seen.append(event)
+            if not versions:
+                continue
             device, via, reason = event.signer, 1, event.kind
-        lifted = {(e, k) for s in seen if s.kind == "lift" for e, k in s.body["facts"]}
-        state = judge.state([f for f in facts if (f.entry, f.key) not in lifted], seen)
+        state = judge.state(_in_force(facts, seen), seen)
         versions.append(VersionRow(event_id, time_ms, state, device, via, reason, content(values)))
     return versions
 
@@ -228,16 +257,16 @@ def _fill(row: Row, fold: RecordFold) -> None:
     row.via = fold.creations[0].via
 
 
-def _detail(
-    fold: RecordFold, shown: RecordFold, facts: list[Fact], *, gated: bool
-) -> dict[str, Any]:
+def _detail(fold: RecordFold, shows: Shown, facts: list[Fact]) -> dict[str, Any]:
     """All the rest that the digest covers and that `show` prints."""
+    shown = shows.fold
     return {
         "creations": [bytes(h.hash) for h in fold.creations],
         "heads": [bytes(h) for h in fold.heads],
         "shown_heads": [bytes(h) for h in shown.heads],
         "facts": [[bytes(f.entry), f.key, f.value] for f in facts],
-        "gated": gated,
+        "gated": shows.gated,
+        "proposal": shows.proposal,
         "sources": sorted(bytes(s) for s in fold.sources),
         "body": {k[5:]: v for k, v in shown.body.items() if k not in _COLUMNS},
         "fields": {

@@ -1,8 +1,9 @@
 """What records do to one another: returning values, erased sources, duplicates (R27, R31).
 
 A function of the set: it looks only at rows, fingerprints, links and effective tombstones.
-The order: erased, then withheld by a tombstone ahead of its chain, then the record's own
-withholding, then an erased source, then a returning value, then duplicates among the live.
+The order: erased; then withheld for an erasure, that is named by a tombstone ahead of its chain,
+derived from something erased, or of a value that a tombstone refuses; then the record's own state;
+then, among the live, a value that another record refuses, and duplicates.
 """
 
 from __future__ import annotations
@@ -105,13 +106,13 @@ class Standings:
     def _decide(self, n: int, record: bytes, kind: str, own: str) -> Standing:
         if own == "erased":
             return Standing("erased", None)
-        if self._ahead(record):
-            return Standing("withheld", None)
-        if own not in LIVE_STATES:
-            return Standing(own, None)
-        if self.source_erased(record):
+        if self._ahead(record) or self.source_erased(record):
             return Standing("withheld", None)
         macs = [r[0] for r in self._db.execute("SELECT mac FROM print WHERE n = ?", (n,))]
+        if any(self.print_erased(mac) for mac in macs):
+            return Standing("returning", None)
+        if own not in LIVE_STATES:
+            return Standing(own, None)
         if any(self._refused(mac, n) for mac in macs):
             return Standing("returning", None)
         first = min((self._first_live(mac, kind) for mac in macs), default=record)
@@ -163,10 +164,11 @@ class Standings:
         return seen
 
     def _refused(self, mac: bytes, n: int) -> bool:
-        """R27: some other record refuses the value, or a tombstone in force lists it."""
-        return self._db.execute(
+        """R27: some other record refuses the value."""
+        found = self._db.execute(
             "SELECT 1 FROM print WHERE mac = ? AND refuses = 1 AND n <> ?", (mac, n)
-        ).fetchone() is not None or self.print_erased(mac)
+        )
+        return found.fetchone() is not None
 
     def print_erased(self, mac: bytes) -> bool:
         """Whether an effective tombstone that nobody lifted lists a fingerprint."""

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Final
 
 import keys.codec as codec
+from crdt.payload import decode_tombstone
 from memory.rows import LIVE_STATES, Row, VersionRow
 from memory.terms import index_terms
 
@@ -29,16 +30,11 @@ class Old:
 
     n: int | None
     own: str
-    base_hash: bytes
-    versions: int
-
-    @property
-    def exists(self) -> bool:
-        """Whether it counted as a successor."""
-        return self.n is not None and self.own != "proposed"
+    text: str
+    counts: bool  # as a successor: it is there, and no proposal
 
 
-NEVER_SEEN: Final = Old(None, "", b"", 0)
+NEVER_SEEN: Final = Old(None, "", "", counts=False)
 
 
 class Tables:
@@ -60,9 +56,15 @@ class Tables:
     def old(self, record: bytes) -> Old:
         """What the tables hold of a record now."""
         found = self._db.execute(
-            "SELECT n, own, base_hash FROM record WHERE record = ?", (record,)
+            "SELECT n, own, text, detail FROM record WHERE record = ?", (record,)
         ).fetchone()
-        return Old(found[0], found[1], found[2], 0) if found else NEVER_SEEN
+        if found is None:
+            return NEVER_SEEN
+        n, own, text, detail = found
+        proposal = own == "proposed" or (
+            own == "deprecated" and codec.decode_small(detail)["proposal"]
+        )
+        return Old(n, own, text, counts=not proposal)
 
     def is_erased(self, record: bytes) -> bool:
         """Whether an effective tombstone with a verified place names the record (R30)."""
@@ -119,13 +121,19 @@ class Tables:
         return [r[0] for r in found]
 
     def macs(self, record: bytes) -> list[bytes]:
-        """The fingerprints of a record, or those its tombstones carry."""
+        """The fingerprints of a record, or those that its effective tombstones list."""
         found = self._db.execute(
-            "SELECT mac FROM print JOIN record USING (n) WHERE record = ?1 UNION"
-            " SELECT mac FROM tombstone_print JOIN tombstone ON tombstone = hash WHERE record = ?1",
+            "SELECT mac FROM print JOIN record USING (n) WHERE record = ?", (record,)
+        )
+        return sorted({bytes(r[0]) for r in found} | self.listed(record))
+
+    def listed(self, record: bytes) -> set[bytes]:
+        """The fingerprints that a record's effective tombstones list, lifted or not."""
+        stones = self._db.execute(
+            "SELECT payload FROM tombstone WHERE record = ? AND effective = 1 AND chained = 1",
             (record,),
         )
-        return [r[0] for r in found]
+        return {p.mac for (payload,) in stones for p in decode_tombstone(payload).prints}
 
     def author(self, record: bytes) -> bytes:
         """The device that created a record."""

@@ -147,9 +147,15 @@ class Toy(Ledger):
     def create(
         self, text: str, kind: str = "observation", at: bytes | None = None, **more: Scalar
     ) -> Make:
-        """A creation; ``more`` are further keys, with ``_`` for ``.``; ``at`` a derived id."""
+        """A creation; ``at`` is a derived id.
+
+        ``more`` are further keys, with ``_`` for a dot and ``__`` for itself.
+        """
         values: dict[str, Scalar] = {"kind": kind, "body.text": text, "body.provenance": "user"}
-        values |= {key.replace("_", ".", 1): value for key, value in more.items()}
+        values |= {
+            key.replace("__", "-").replace("_", ".", 1).replace("-", "_"): value
+            for key, value in more.items()
+        }
 
         def make(log: LogId, seq: int) -> Draft:
             record = at or author_bound_id(self.agent, log, seq, 1_000)
