@@ -49,10 +49,15 @@ def open_connection(path: Path) -> sqlite3.Connection:
         for pragma in PRAGMAS:
             connection.execute(pragma)
     except sqlite3.Error as exc:
-        raise StoreError(
-            f"cannot open {path.name}: {exc}", hint="check the disk and the file's permissions"
-        ) from exc
+        raise _cannot_open(path, exc) from exc
     return connection
+
+
+def _cannot_open(path: Path, exc: sqlite3.Error) -> StoreError:
+    return StoreError(
+        f"cannot open {path.name}: {exc}",
+        hint="check the disk and the file's permissions, or restore it from a backup",
+    )
 
 
 class InlineDoor:
@@ -78,17 +83,23 @@ class AioDoor:
 
     @classmethod
     async def open(cls, path: Path) -> tuple[AioDoor, sqlite3.Connection]:
-        """A door and the connection behind it, which only work run by the door may touch."""
-        connection = await aiosqlite.connect(
-            path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-        )
-        door = cls(connection)
-        raw: sqlite3.Connection = connection._conn  # noqa: SLF001 - see run
+        """A door and the connection behind it, which only work run by the door may touch.
+
+        Raises ``StoreError`` when SQLite cannot open it.
+        """
         try:
-            await door.run(lambda: [raw.execute(pragma).fetchall() for pragma in PRAGMAS])
-        except BaseException:
-            await door.close()  # its thread would keep the process alive
-            raise
+            connection = await aiosqlite.connect(
+                path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            )
+            door = cls(connection)
+            raw: sqlite3.Connection = connection._conn  # noqa: SLF001 - see run
+            try:
+                await door.run(lambda: [raw.execute(pragma).fetchall() for pragma in PRAGMAS])
+            except BaseException:
+                await door.close()  # its thread would keep the process alive
+                raise
+        except sqlite3.Error as exc:
+            raise _cannot_open(path, exc) from exc
         return door, raw
 
     async def run(self, work: Callable[[], T]) -> T:

@@ -72,7 +72,8 @@ class MemoryLog:
     def add_statements(self, statements: Sequence[Statement]) -> int:
         before = len(self.statements)
         for statement in statements:
-            self.statements.setdefault(bytes(statement.id), statement)
+            if statement.agent in (b"", self._agent):
+                self.statements.setdefault(bytes(statement.id), statement)
         return len(self.statements) - before
 
     def _past_first(self) -> list[Statement]:
@@ -207,7 +208,7 @@ class MemoryLog:
 
     def _keep(self, entry: VerifiedEntry, held: VerifiedEntry | None) -> None:
         payload = entry.payload
-        if entry.header.record in self.erased:
+        if self._withheld(entry.header.record):
             payload = None
         if held is not None:
             payload = held.payload
@@ -216,6 +217,11 @@ class MemoryLog:
         self.ahead.pop(entry.header.hash, None)
         if entry.header.payload_kind == PayloadKind.TOMBSTONE and payload is not None:
             self._erase(decode_tombstone(payload).record, entry.header.hash)
+
+    def _withheld(self, record: RecordId) -> bool:
+        """Whether a tombstone names a record, in its chain or ahead of it (R30)."""
+        named = (decode_tombstone(a.tombstone.payload or b"").record for a in self.ahead.values())
+        return record in self.erased or record in named
 
     def _erase(self, record: RecordId, tombstone: EntryHash) -> None:
         self.erased.setdefault(record, tombstone)
@@ -229,7 +235,7 @@ class MemoryLog:
         wanted = [
             Want(e.header.log, e.header.seq, e.header.hash)
             for e in self.entries.values()
-            if e.payload is None and e.header.record not in self.erased
+            if e.payload is None and not self._withheld(e.header.record)
         ]
         return sorted(wanted, key=lambda w: (w.log.device, w.log.incarnation, w.seq))[:limit]
 
@@ -242,7 +248,7 @@ class MemoryLog:
         taken = 0
         for want, payload in found:
             entry = self.entries.get(want.hash)
-            if entry is None or entry.payload is not None or entry.header.record in self.erased:
+            if entry is None or entry.payload is not None or self._withheld(entry.header.record):
                 continue
             if hash256(payload) == entry.header.payload_hash:
                 self.entries[want.hash] = VerifiedEntry(entry.header, payload, entry.signature)
