@@ -109,6 +109,7 @@ class Device(Node, Server):
         self.fuse.blown = True
         self.store.connection.close()
         if size is not None:
+            self.sim.counts["commits torn"] += 1
             files["agent.db-wal"] = files["agent.db-wal"][:size]
         self.disk.put_back(files)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from memory.query import Filters, list_records
 from tests.sim.ledger import Promise
+from tests.sim.reference import differences
 from tests.support.memory_checks import assert_equal_nodes, assert_sound, erased_records
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ def check(world: World) -> None:
     _check_readers(world, readers)
     for device in world.devices.values():
         _check_device(world, device)
+    if not world.first.store.waiting_for_key:
+        found = differences(world.first.store)
+        assert not found, "other than the reference:\n" + "\n".join(found[:5])
     shaky = _shaky(world)
     for reader in readers:
         if not reader.store.waiting_for_key:
@@ -49,6 +53,11 @@ def _check_readers(world: World, readers: list[Device]) -> None:
     held = [d for d in readers if not d.store.waiting_for_key]
     if held:
         assert_equal_nodes(*held)
+    counts = world.counts
+    counts["forked logs"] += sum(r.fork_seq is not None for r in first.store.logs.rows())
+    counts["entries that do not count"] += first.rows(
+        "SELECT count(*) FROM entry WHERE reason IS NOT NULL AND reason <> 'erased'"
+    )[0][0]
     world.counts["worlds with a lost key"] += len(held) < len(readers)
 
 

@@ -27,7 +27,6 @@ def kill_later(world: World, device: Device) -> None:
     """Killed inside one of its next hops."""
     if world.random.random() < 0.3:
         device.fuse.torn = True
-        world.counts["torn commits armed"] += 1
     else:
         device.fuse.left = world.random.randrange(PLACES_IN_A_HOP)
 
@@ -107,21 +106,21 @@ def part(world: World, device: Device) -> None:
 
 
 def join(world: World, _device: Device) -> None:
-    """The network is whole again, or has another rate of faults."""
+    """The network is whole again, for a while without faults."""
     world.network.heal()
-    world.network.fault_rate = world.random.choice((0.0, 0.1, 0.4))
+    world.network.fault_rate = world.random.choice((0.0, 0.1, world.theme.fault_rate))
 
 
-LUCK: tuple[tuple[int, Callable[[World, Device], None]], ...] = (
-    (4, crash),
-    (6, kill_later),
-    (4, back_up),
-    (3, restore),
-    (1, copy_home),
-    (3, jump),
-    (3, part),
-    (4, join),
-)
+LUCK: dict[str, tuple[int, Callable[[World, Device], None]]] = {
+    "crash": (4, crash),
+    "kill_later": (6, kill_later),
+    "back_up": (4, back_up),
+    "restore": (3, restore),
+    "copy_home": (1, copy_home),
+    "jump": (3, jump),
+    "part": (3, part),
+    "join": (4, join),
+}
 
 
 def happen(world: World) -> None:
@@ -130,9 +129,10 @@ def happen(world: World) -> None:
     if down and world.random.random() < 0.6:
         device = world.random.choice(down)
         world.trace(f"{device.name} comes up")
+        world.counts["comes up"] += 1
         device.boot()
         return
     up = world.up()
     if up:
-        mishap = world.random.choices([m for _, m in LUCK], [w for w, _ in LUCK])[0]
-        mishap(world, world.random.choice(up))
+        name = world.choose({name: weight for name, (weight, _) in LUCK.items()})
+        LUCK[name][1](world, world.random.choice(up))

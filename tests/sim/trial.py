@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from tests.sim import invariants
+from tests.sim.themes import theme_of
 from tests.sim.world import TRACE_LINES, World
 from tests.support.memory_world import seeded_randomness
 
@@ -37,7 +38,7 @@ class FoundError(AssertionError):
 def live(seed: int, steps: int = STEPS) -> Report:
     """Run one world. Raises ``FoundError``."""
     with _folder() as root, seeded_randomness(seed) as source:
-        world = World(root, random.Random(source.random()))
+        world = World(root, random.Random(source.random()), theme_of(seed))
         try:
             world.run(steps)
             rounds = world.come_to_rest()

@@ -19,6 +19,7 @@ from tests.sim.ledger import Ledger
 from tests.sim.network import Network
 from tests.sim.pulling import Session
 from tests.sim.schedule import MILLISECOND_US, SECOND_US, Schedule, Task
+from tests.sim.themes import Theme
 from tests.sim.watching import Watcher
 from tests.support import memory_world
 from tests.support.author import certify, device_key, owner_key
@@ -33,13 +34,17 @@ VALUES = 14
 class World(memory_world.World):
     """One agent of Alice's, her devices, and Bob's."""
 
-    def __init__(self, root: Path, source: random.Random, *, durable: bool = False) -> None:
+    def __init__(
+        self, root: Path, source: random.Random, theme: Theme, *, durable: bool = False
+    ) -> None:
         super().__init__(root, durable=durable)
+        self.theme = theme
         self.random = source
         self.schedule = Schedule(random.Random(source.random()))
         self.schedule.ended = self._ended
         self.counts: Counter[str] = Counter()
         self.network = Network(self.schedule, random.Random(source.random()), self.counts)
+        self.network.fault_rate = theme.fault_rate
         self.network.watch = Watcher(self).check
         self.ledger = Ledger()
         self.lines: list[str] = []
@@ -60,7 +65,7 @@ class World(memory_world.World):
         if alices < count and self.random.random() < 0.7:
             self.first.store.add_statements(self.certificates_of(self.bob), self.first.now_us)
             self.first.grant(self.bob, *self.random.choice(acts.RIGHTS))
-        self.trace(f"{count} devices, {alices} of them Alice's")
+        self.trace(f"{self.theme.name}: {count} devices, {alices} of them Alice's")
 
     def _add(self, name: str, owner: OwnerKey) -> None:
         device = self.devices[name] = Device(self, name, device_key(name), owner)
@@ -131,9 +136,9 @@ class World(memory_world.World):
     def _begin_something(self) -> None:
         roll = self.random.random()
         up = self.up()
-        if roll < 0.12 or not up:
+        if roll < self.theme.mishaps or not up:
             mishaps.happen(self)
-        elif roll < 0.55 and len(self.devices) > 1:
+        elif roll < 0.45 + self.theme.mishaps and len(self.devices) > 1:
             device = self.random.choice(up)
             self.visit(
                 device, self.random.choice([d for d in self.devices.values() if d is not device])
@@ -147,9 +152,13 @@ class World(memory_world.World):
         table = dict(acts.ANYBODY)
         if device.owner is self.owner and device.holds("read"):
             table |= acts.FOUNDER
-        weights = [weight for weight, _ in table.values()]
-        name = self.random.choices(list(table), weights)[0]
+        name = self.choose({name: weight for name, (weight, _) in table.items()})
         self.schedule.spawn(device, name, acts.allowed(device, name, table[name][1]))
+
+    def choose(self, weights: dict[str, int]) -> str:
+        """One of these, as likely as the theme has it."""
+        factors = [weight * self.theme.factors.get(name, 1) for name, weight in weights.items()]
+        return self.random.choices(list(weights), factors)[0]
 
     def visit(self, device: Device, peer: Device) -> Session:
         """Begin a session."""
