@@ -30,19 +30,37 @@ class Acceptor:
 
     async def run(self) -> None:
         """Accept until cancelled; what is being admitted is dropped then."""
-        loop = asyncio.get_running_loop()
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
             while True:
+                # Not sock_accept: cancelled at the wrong moment it loses the connection it took.
+                loop.add_reader(self._listener, ready.set)
                 try:
-                    connection, _ = await loop.sock_accept(self._listener)
-                except OSError:
+                    await ready.wait()
+                finally:
+                    loop.remove_reader(self._listener)
+                ready.clear()
+                if not self._accept(tasks):
                     await self._clock.sleep(PAUSE_S)
-                    continue
-                if len(self._admitting) >= self._most:
-                    next(iter(self._admitting)).cancel()
-                task = tasks.create_task(self._one(connection), name="admit")
-                self._admitting[task] = None
-                task.add_done_callback(self._done)
+
+    def _accept(self, tasks: asyncio.TaskGroup) -> bool:
+        """Take the connections that wait; False when the system has none to give."""
+        for _ in range(self._most):
+            try:
+                connection, _ = self._listener.accept()
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
+            connection.setblocking(False)
+            if len(self._admitting) >= self._most:
+                oldest = next(iter(self._admitting))
+                del self._admitting[oldest]
+                oldest.cancel()
+            task = tasks.create_task(self._one(connection), name="admit")
+            self._admitting[task] = None
+            task.add_done_callback(self._done)
+        return True
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._admitting.pop(task, None)

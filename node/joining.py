@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from keys.address import Address
-from keys.errors import PairingError, RoostError, UnreachableError
+from keys.errors import BadInput, PairingError, RoostError, UnreachableError
 from keys.ids import DeviceId
 from keys.limits import PAIR_PORTS_TRIED
 from keys.pair_code import Reason, check_picks, failed, parse_code
@@ -24,7 +24,7 @@ from keys.pair_messages import ANSWER, decode_greeting, encode_refused
 from keys.pairing import Joiner, Paired
 from node.gifts import STORED, Gifts, decode_owners, opener_gift
 from node.listen import PORT_MAX
-from node.pairing import FIREWALL, PairingService
+from node.pairing import FIREWALL, PairingService, as_pairing_error
 from node.pairwire import PairStream
 
 CALLS_MAX: Final = 64
@@ -49,11 +49,10 @@ async def join(service: PairingService, target: Target, *, mine: bool) -> dict[s
     try:
         paired = await _exchange(service, stream, leaf, target, mine=mine)
     except RoostError as exc:
+        shown = as_pairing_error(exc) if isinstance(exc, (UnreachableError, BadInput)) else exc
         with contextlib.suppress(RoostError):
-            await stream.send(encode_refused(exc))
-        if isinstance(exc, UnreachableError):
-            raise _hung_up(exc) from exc
-        raise
+            await stream.send(encode_refused(shown))
+        raise shown from exc.__cause__
     finally:
         await stream.close()
     return {"device": str(paired.device), "name": paired.introduction.name, "mine": mine}
@@ -139,8 +138,3 @@ def places(addresses: Sequence[Address]) -> list[Address]:
         for port in range(a.port, min(a.port + PAIR_PORTS_TRIED, PORT_MAX) + 1)
     ]
     return list(dict.fromkeys(found))[:CALLS_MAX]
-
-
-def _hung_up(exc: UnreachableError) -> PairingError:
-    error = failed(Reason.CLOSED)
-    return PairingError(exc.message, hint=f"{error.hint}; {FIREWALL}", reason=str(Reason.CLOSED))

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from keys.address import Address
-from keys.errors import PairingError, RefusedError, RoostError, UnreachableError
+from keys.errors import BadInput, BadSignature, PairingError, RefusedError, RoostError
 from keys.ids import DeviceId
 from keys.limits import PAIR_CODE_TTL_S, PAIR_CONNECTIONS_MAX, PAIR_PORTS_TRIED
 from keys.pair_code import CodeBook, Offer, Reason, failed
@@ -229,11 +229,11 @@ class _Opening:
     async def _lost(self, stream: PairStream, exc: RoostError) -> None:
         """Tell the other side, and our person; the end, if that was the code's one answer."""
         with contextlib.suppress(RoostError):
-            await stream.send(encode_refused(exc))
+            await stream.send(encode_refused(as_pairing_error(exc)))
         reason = str(exc.details.get("reason", exc.code))
         self._core.journal.info("pair.failed", reason=reason)
         if self._spender is stream or (self._spender is None and not self._offer.is_open):
-            self._settle(exc if isinstance(exc, PairingError) else _broke_off(exc))
+            self._settle(as_pairing_error(exc))
         elif isinstance(exc, PairingError) and self._offer.is_open:
             with contextlib.suppress(RoostError):  # our caller is gone; it will be noticed
                 await self._emit({"event": "attempt", "reason": reason})
@@ -277,8 +277,11 @@ def _nobody_came(ttl_s: int) -> PairingError:
     )
 
 
-def _broke_off(exc: RoostError) -> PairingError:
-    silent = isinstance(exc, UnreachableError)
-    error = failed(Reason.CLOSED if silent else Reason.MALFORMED)
+def as_pairing_error(exc: RoostError) -> PairingError:
+    """What any error of the exchange means to the person who pairs."""
+    if isinstance(exc, PairingError):
+        return exc
+    reason = Reason.MALFORMED if isinstance(exc, BadInput) else Reason.CLOSED
+    error = failed(Reason.WRONG_CODE if isinstance(exc, BadSignature) else reason)
     error.__cause__ = exc
     return error

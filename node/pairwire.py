@@ -28,6 +28,7 @@ PROTOCOL: Final = "roost-pair"
 LENGTH_BYTES: Final = 4
 STALL_S: Final = 10.0
 DIAL_S: Final = 4.0
+CLOSE_S: Final = 1.0
 GIFT_MESSAGE_BYTES_MAX: Final = PAIR_GIFT_BYTES_MAX + 64
 
 
@@ -53,7 +54,11 @@ class PairStream:
         try:
             async with asyncio.timeout(DIAL_S):
                 reader, writer = await asyncio.open_connection(
-                    address.host, address.port, ssl=context, server_hostname=""
+                    address.host,
+                    address.port,
+                    ssl=context,
+                    server_hostname="",
+                    ssl_shutdown_timeout=CLOSE_S,
                 )
         except (OSError, TimeoutError) as exc:
             raise UnreachableError(f"nobody answers at {address}") from exc
@@ -78,6 +83,9 @@ class PairStream:
         stream = cls(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
         try:
             yield stream
+        except asyncio.CancelledError:
+            transport.abort()
+            raise
         finally:
             await stream.close()
 
@@ -104,9 +112,11 @@ class PairStream:
     async def close(self) -> None:
         """Hang up, letting what was sent arrive."""
         self._writer.close()
-        with contextlib.suppress(OSError, TimeoutError):
-            async with asyncio.timeout(1.0):
+        try:
+            async with asyncio.timeout(CLOSE_S):
                 await self._writer.wait_closed()
+        except (OSError, TimeoutError):
+            self._writer.transport.abort()
 
 
 def _gone() -> UnreachableError:

@@ -65,7 +65,11 @@ class SyncServer:
             self._accepting.cancel()
         if self._http is not None:
             http, self._http = self._http, None
+            transports = [c.transport for c in http.connections]
             await http.shutdown(STOP_S)
+            for transport in transports:
+                if transport is not None:
+                    transport.abort()  # whoever does not answer a goodbye is not waited for
 
     def knows(self, device: DeviceId) -> bool:
         """Whether a device is a peer now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ async def test_a_write_on_either_device_of_an_owner_shows_on_the_other(two: list
         await equal("muse", a, b)
         for node, other in ((a, b), (b, a)):
             record = await remember(node, "muse", f"said on {node.name}")
-            await until_true(lambda: holds(other, "muse", record))
+            await until_true(partial(holds, other, "muse", record))
         await equal("muse", a, b)
 
 

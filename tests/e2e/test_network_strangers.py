@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ PATHS = ["/", "/v1/hello", "/v1/watch", "/v1/agents/x/pull", "/nowhere", "/" + "
 
 
 @pytest.fixture
-def entered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def entered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The requests that reached the first line of ours that sees one."""
     seen: list[str] = []
     import node.server
@@ -38,7 +37,7 @@ def entered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return await real(self, request)  # type: ignore[arg-type]
 
     monkeypatch.setattr(node.server.SyncServer, "_answered", spy)
-    yield seen
+    return seen
 
 
 async def _answers(node: Node, context: ssl.SSLContext | None) -> set[bytes]:
