@@ -21,7 +21,7 @@ from keys.limits import (
     TEXT_BYTES_MAX,
 )
 from keys.signing import random_bytes
-from memory.rows import CATEGORIES, LAYERS, PROVENANCES
+from memory.rows import CATEGORIES, LAYERS, PROVENANCES, TIME_US_MAX
 
 WRITABLE_KINDS = ("observation", "turn")
 
@@ -96,12 +96,7 @@ def check_note(note: Note) -> Note:
         raise UsageError("a weight is a number from 0 to 1e9")
     if len(note.derived_from) > SOURCES_PER_RECORD_MAX:
         raise UsageError(f"a record has at most {SOURCES_PER_RECORD_MAX} sources")
-    if (
-        note.valid_from is not None
-        and note.valid_to is not None
-        and (note.valid_to <= note.valid_from)
-    ):
-        raise UsageError("valid-to is not after valid-from")
+    _check_times(note)
     return Note(
         text=text,
         kind=note.kind,
@@ -121,6 +116,15 @@ def check_note(note: Note) -> Note:
         imported=note.imported,
         extra=note.extra,
     )
+
+
+def _check_times(note: Note) -> None:
+    for time_us in (note.valid_from, note.valid_to, note.expires):
+        if time_us is not None and abs(time_us) > TIME_US_MAX:
+            raise UsageError("a time beyond what can be kept")
+    start, end = note.valid_from, note.valid_to
+    if start is not None and end is not None and end <= start:
+        raise UsageError("valid-to is not after valid-from")
 
 
 def check_tags(tags: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import keys.codec as codec
 from keys.errors import AmbiguousError, NotFoundError, UsageError
 from keys.ids import RecordId, prefix_range
-from keys.limits import LIST_LIMIT_MAX, QUERY_BYTES_MAX
+from keys.limits import LIST_LIMIT_MAX, QUERY_BYTES_MAX, WALL_MS_MAX
 from memory.rows import LIVE_STATES
 from memory.scope import Scope
 from memory.store import AgentStore
@@ -281,7 +281,7 @@ def _where(filters: Filters, now_us: int, *, readers: bool) -> tuple[str, dict[s
     if readers and filters.as_of_us is not None:
         parts.append(
             "v.state IN ('new', 'current') AND r.state NOT IN ('withheld', 'erased')"
-            " AND r.duplicate IS NULL"
+            " AND r.duplicate IS NULL AND (r.expires IS NULL OR r.expires > :as_of)"
         )
     elif readers:
         parts.append(_LIVE)
@@ -362,6 +362,9 @@ def _limit(limit: int) -> int:
 def _read_cursor(cursor: str) -> tuple[int, bytes]:
     at, _, record = cursor.partition(".")
     try:
-        return int(at), RecordId.parse(record)
+        created_ms = int(at)
     except ValueError as exc:
         raise UsageError("not a cursor that this command gave out") from exc
+    if not 0 <= created_ms <= WALL_MS_MAX:
+        raise UsageError("not a cursor that this command gave out")
+    return created_ms, RecordId.parse(record)

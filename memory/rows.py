@@ -26,6 +26,7 @@ GATED_KINDS: Final = frozenset({"identity", "skill"})
 # Kinds whose values are compared by fingerprint (R27: turns, diary lines and files are not).
 COMPARED_KINDS: Final = frozenset({"observation", "perspective", "property", "relation", "summary"})
 LIVE_STATES: Final = frozenset({"new", "current"})
+TIME_US_MAX: Final = 2**62 - 1  # and as far before 1970: a record shows no time beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +300,7 @@ def _text(value: Scalar) -> str | None:
 
 
 def _int(value: Scalar) -> int | None:
-    fits = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62
+    fits = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= TIME_US_MAX
     return value if fits and isinstance(value, int) else None
 
 
