@@ -90,6 +90,7 @@ class AgentHandle:
         tip = self.author.own_tip()
         if tip is not None:
             self._marker.advance(self.agent, *tip)
+            self.doubt = self._marker.doubt(self.agent)
 
     def check_continuity(self) -> None:
         """Compare our own logs with the marker; in the store's thread, before any write (R38)."""
