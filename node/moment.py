@@ -14,6 +14,7 @@ from node.hardening import no_core_file
 from node.home import Home, open_home
 from node.journal import BoundedFile, Journal, Level
 from node.lock import Patience, Role, acquire
+from node.paths import is_trusted_socket, socket_candidates
 
 PATIENCE: Final[Patience] = {
     Role.NODE: 0.0,
@@ -42,6 +43,7 @@ def run_on_home(path: Path, work: Work) -> dict[str, Any]:
 async def _run(home: Home, clock: Clock, journal: Journal, work: Work) -> dict[str, Any]:
     lock = await acquire(home, Role.COMMAND, clock, PATIENCE)
     try:
+        await asyncio.to_thread(_remove_stale_sockets, home)
         core = await NodeCore.open(home, clock, journal)
         try:
             return await work(core)
@@ -49,3 +51,10 @@ async def _run(home: Home, clock: Clock, journal: Journal, work: Work) -> dict[s
             await core.close()
     finally:
         lock.release()
+
+
+def _remove_stale_sockets(home: Home) -> None:
+    """What a killed node left: whoever holds the lock knows that nobody listens there."""
+    for path in socket_candidates(home.path):
+        if is_trusted_socket(path, home.path):
+            path.unlink(missing_ok=True)
