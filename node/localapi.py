@@ -78,7 +78,7 @@ class LocalApi:
         self._last_end_s = clock.monotonic_s()
         self._tasks: asyncio.TaskGroup | None = None
         self._runner: web.AppRunner | None = None
-        self._path: Path | None = None
+        self._paths: list[Path] = []
 
     @property
     def idle_s(self) -> float:
@@ -97,15 +97,15 @@ class LocalApi:
             shutdown_timeout=STOP_GRACE_S,
         )
         await self._runner.setup()
-        self._path, listener = await asyncio.to_thread(open_socket, self._home)
-        await web.SockSite(self._runner, listener).start()
+        for path, listener in await asyncio.to_thread(open_sockets, self._home):
+            self._paths.append(path)
+            await web.SockSite(self._runner, listener).start()
         self._last_end_s = self._clock.monotonic_s()
 
     async def stop(self) -> None:
         """Take no further call, let plain ones end for a moment, tell the others."""
-        if self._path is not None:
-            path, self._path = self._path, None
-            await asyncio.to_thread(path.unlink, missing_ok=True)
+        while self._paths:
+            await asyncio.to_thread(self._paths.pop().unlink, missing_ok=True)
         for task, stream in list(self._calls.items()):
             if stream.started:
                 task.cancel()
@@ -221,21 +221,25 @@ class _Stream:
         return self._response
 
 
-def open_socket(home: Home) -> tuple[Path, socket.socket]:
-    """Listen where the commands of ``home`` look, in place of what a killed node left there.
+def open_sockets(home: Home) -> list[tuple[Path, socket.socket]]:
+    """Listen where commands of ``home`` look, in place of what a killed node left there.
 
-    The caller holds the lock of the home. Raises ``StoreError`` when no place is safe.
+    With a long path that is more than one place, since a command may run with another environment
+    than the node. The caller holds the lock. Raises ``StoreError`` when no place is safe.
     """
-    tried = []
+    opened: list[tuple[Path, socket.socket]] = []
+    refused = []
     for path in socket_candidates(home.path):
         try:
             if path.parent.name.startswith("roost-"):  # ours, in the system's temporary directory
                 path.parent.mkdir(DIRECTORY_MODE, exist_ok=True)
             check_directory(path.parent)
-            return path, _listen(path)
+            opened.append((path, _listen(path)))
         except (OSError, RoostError) as exc:
-            tried.append(str(exc))
-    raise StoreError(f"no place for the node's socket: {'; '.join(tried)}")
+            refused.append(str(exc))
+    if not opened:
+        raise StoreError(f"no place for the node's socket: {'; '.join(refused)}")
+    return opened
 
 
 def _listen(path: Path) -> socket.socket:

@@ -239,8 +239,14 @@ def test_a_home_with_a_long_path_has_its_socket_elsewhere(
         assert "result" in node.call("echo")
         assert socket_path(home).parent == runtime
         assert stat.S_IMODE(socket_path(home).stat().st_mode) == 0o600
+        monkeypatch.delenv("XDG_RUNTIME_DIR")  # as for a timer
+        elsewhere = socket_path(home)
+        assert elsewhere.parent != runtime
+        assert stat.S_IMODE(elsewhere.parent.stat().st_mode) == 0o700
+        assert "result" in node.call("echo")
         assert node.stop() == 0
     assert list(runtime.iterdir()) == []
+    assert not elsewhere.exists()
 
 
 @pytest.fixture(scope="module")

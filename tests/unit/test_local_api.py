@@ -24,7 +24,7 @@ from node.clock import SystemClock
 from node.control import Control
 from node.home import Home, make_home
 from node.journal import Journal
-from node.localapi import LocalApi, open_socket
+from node.localapi import LocalApi, open_sockets
 from node.lock import Role
 from node.service import Emit
 
@@ -147,7 +147,7 @@ async def serving(home: Home) -> AsyncIterator[Served]:
     api = LocalApi(home, verbs, journal, SystemClock())
     async with asyncio.TaskGroup() as tasks:
         await api.start(tasks)
-        yield Served(home, api, verbs, said, str(api._path))
+        yield Served(home, api, verbs, said, str(api._paths[0]))
         await api.stop()
     await asyncio.to_thread(journal.close)
 
@@ -339,7 +339,7 @@ async def test_the_client_gets_results_errors_and_nobody(home: Home) -> None:
 def test_the_socket_is_closed_to_others_and_replaces_a_stale_one(home: Home) -> None:
     """What a killed node left is no obstacle; whoever serves holds the lock."""
     for _ in range(2):
-        path, listener = open_socket(home)
+        ((path, listener),) = open_sockets(home)
         listener.close()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert os.listdir(home.path) == ["node.sock"]
@@ -359,11 +359,13 @@ def test_a_socket_is_not_put_where_others_can_come(
     places = [folder / "x.sock" for folder in (open_to_all, link)]
     monkeypatch.setattr(localapi, "socket_candidates", lambda _home: places)
     with pytest.raises(StoreError, match="no place"):
-        open_socket(home)
-    monkeypatch.setattr(localapi, "socket_candidates", lambda _home: [*places, closed / "x.sock"])
-    path, listener = open_socket(home)
-    listener.close()
-    assert path == closed / "x.sock"
+        open_sockets(home)
+    safe = [closed / "x.sock", closed / "y.sock"]
+    monkeypatch.setattr(localapi, "socket_candidates", lambda _home: [*places, *safe])
+    opened = open_sockets(home)
+    assert [path for path, _ in opened] == safe
+    for _, listener in opened:
+        listener.close()
 
 
 async def test_the_verbs_of_the_process_come_before_all_others() -> None:

@@ -16,7 +16,7 @@ from node import process
 from node.core import NodeCore
 from node.home import Home
 from node.listen import AddressInUseError, address_of, open_listener
-from node.localapi import InternalError, open_socket
+from node.localapi import InternalError, open_sockets
 from node.lock import Role
 from node.moment import run_on_home
 from node.options import IDLE_STOP_S_MAX, UpOptions
@@ -208,7 +208,7 @@ def test_a_verb_for_a_moment_leaves_the_home_free(home: Path) -> None:
 
 def test_a_command_clears_away_the_socket_of_a_killed_node(home: Path) -> None:
     """Copying a home stumbles over it, and every later command would try it."""
-    path, listener = open_socket(Home(home))
+    ((path, listener),) = open_sockets(Home(home))
     listener.close()
     assert path.exists()
     assert is_free(home)
