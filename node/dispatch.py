@@ -7,25 +7,27 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from keys.errors import UsageError
 from node.core import NodeCore
-from node.network import Network
 from node.params import Params
 from node.service import Emit
 from node.verbs import (
     authority,
     checking,
+    doctoring,
     erasing,
     moving,
     reading,
     review,
-    status,
     writing,
 )
-from node.verbs.network import NETWORK_VERBS
+
+if TYPE_CHECKING:
+    from node.network import Network
 
 Result = dict[str, Any]
 Verb = Callable[[NodeCore, Params], Awaitable[Result]]
@@ -65,25 +67,44 @@ VERBS: Final[Mapping[str, Verb]] = {
     "export.page": moving.export_page_verb,
     "import.begin": moving.import_begin,
     "import.lines": moving.import_lines,
-    "doctor": status.doctor,
+    "doctor": doctoring.doctor,
+}
+
+
+# Verbs that reach other nodes, by the module that has them: loaded when one is called, since what
+# they need costs more to load than all that a command on this machine does.
+_NETWORK_MODULES: Final[Mapping[str, str]] = {
+    "pair.open": "network",
+    "pair.join": "network",
+    "pair.list": "network",
+    "peers": "network",
+    "peers.remove": "network",
+    "sync": "network",
+    "agent.accept": "network",
+    "status": "status",
+    "permissions": "status",
+    "forget.status": "status",
+    "owner.recover": "status",
 }
 
 
 class Dispatcher:
     """Runs verbs against one open home."""
 
-    def __init__(self, core: NodeCore, network: Network) -> None:
+    def __init__(self, core: NodeCore, network: Callable[[], Network]) -> None:
         self._core, self._network = core, network
 
     async def call(self, verb: str, params: Mapping[str, Any], emit: Emit | None = None) -> Result:
         """The result of a verb; raises ``RoostError``."""
         taken = Params(params)
-        network_verb = NETWORK_VERBS.get(verb) or status.NETWORK_VERBS.get(verb)
-        if network_verb is not None:
-            return await network_verb(self._core, self._network, taken, emit)
+        module = _NETWORK_MODULES.get(verb)
+        if module is not None:
+            found = importlib.import_module(f"node.verbs.{module}").NETWORK_VERBS[verb]
+            done: Result = await found(self._core, self._network(), taken, emit)
+            return done
         known = VERBS.get(verb)
         if known is None:
-            near = difflib.get_close_matches(verb, [*VERBS, *NETWORK_VERBS], 1)
+            near = difflib.get_close_matches(verb, [*VERBS, *_NETWORK_MODULES], 1)
             raise UsageError(
                 f"no verb {verb[:40]!r}", hint=f"did you mean {near[0]}?" if near else None
             )

@@ -52,6 +52,10 @@ Follow = Callable[[DeviceId], Awaitable[None]]
 
 Outcome = dict[str, Any] | RoostError
 
+_LEFT: Final = False
+_News = dict[str, Any] | RoostError | bool | None
+"""An event; or how it ended: an error, None for well, ``_LEFT``."""
+
 
 class PairingService:
     """Opens codes; at most one at a time."""
@@ -66,7 +70,7 @@ class PairingService:
         self.core, self._addresses, self._take_peer = core, addresses, take_peer
         self.follow = follow
         self.household = Household(core)
-        self._opening = False
+        self._shown: _Shown | None = None
         self._listener: socket.socket | None = None
         self.on_port: Callable[[int | None], None] = lambda _port: None
 
@@ -77,18 +81,34 @@ class PairingService:
     async def open(self, *, ttl_s: int | None, owner_key: OwnerKey | None, emit: Emit) -> None:
         """Show a code and wait until somebody paired with it; with ``owner_key``: as ``mine``.
 
+        Who asks while a code of the same kind is open is shown that one (two codes of one device
+        could not be told apart by the joiner), and a code of its own when the first caller leaves.
         Emits ``open``, ``attempt`` for each that failed and left the code alive, and ``paired``.
         Raises ``PairingError`` where nobody did.
         """
         if self._listener is None:
             raise RefusedError("no node serves this home", hint="roost up")
-        if self._opening:
-            raise RefusedError("this node shows a code already", hint="stop the other pair open")
-        self._opening = True
+        mine = owner_key is not None
+        while self._shown is not None:
+            if self._shown.mine is not mine:
+                other = "without" if mine else "with"
+                raise RefusedError(
+                    f"this node shows a code {other} --mine already",
+                    hint="stop the other pair open",
+                )
+            if await self._shown.follow(emit):
+                return
+        shown = self._shown = _Shown(mine, emit)
         try:
-            await self._open(ttl_s or PAIR_CODE_TTL_S, owner_key, emit)
+            await self._open(ttl_s or PAIR_CODE_TTL_S, owner_key, shown.emit)
+        except RoostError as exc:
+            shown.end(exc)
+            raise
+        else:
+            shown.end(None)
         finally:
-            self._opening = False
+            self._shown = None
+            shown.leave()
 
     async def _open(self, ttl_s: int, owner_key: OwnerKey | None, emit: Emit) -> None:
         core = self.core
@@ -136,6 +156,51 @@ class PairingService:
         told = [str(a) for a in said.addresses]
         met = [str(Address(host, a.port)) for a in said.addresses[:1]]
         await self._take_peer(new, list(dict.fromkeys([*told, *met])))
+
+
+class _Shown:
+    """What is told of an open code: to the caller that opened it, and to those that came later."""
+
+    def __init__(self, mine: bool, emit: Emit) -> None:
+        self.mine, self._emit = mine, emit
+        self._told: list[_News] = []
+        self._followers: set[asyncio.Queue[_News]] = set()
+
+    async def emit(self, event: dict[str, Any]) -> None:
+        """Tell an event to everybody."""
+        self._tell(event)
+        await self._emit(event)
+
+    def end(self, error: RoostError | None) -> None:
+        """The code is used, or dead."""
+        self._tell(error)
+
+    def leave(self) -> None:
+        """The caller that opened it has gone, or been told."""
+        self._tell(_LEFT)
+
+    async def follow(self, emit: Emit) -> bool:
+        """Emit what is and will be told; False where the code went with who opened it.
+
+        Raises ``RoostError`` where nobody paired.
+        """
+        news: asyncio.Queue[_News] = asyncio.Queue()
+        for told in self._told:
+            news.put_nowait(told)
+        self._followers.add(news)
+        try:
+            while isinstance(event := await news.get(), dict):
+                await emit(event)
+        finally:
+            self._followers.discard(news)
+        if isinstance(event, RoostError):
+            raise event
+        return event is None
+
+    def _tell(self, told: _News) -> None:
+        self._told.append(told)
+        for news in self._followers:
+            news.put_nowait(told)
 
 
 class _Opening:

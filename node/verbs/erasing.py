@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crdt.entry import Via
 from keys.errors import UsageError
@@ -21,10 +21,12 @@ from memory.notes import check_reason
 from memory.query import Filters, list_records
 from memory.store import AgentStore
 from node.core import NodeCore
-from node.network import Network
 from node.params import Params
 from node.service import Emit
 from node.verbs.targets import person_scope, record_in
+
+if TYPE_CHECKING:
+    from node.network import Network
 
 Result = dict[str, Any]
 WHERE_MAX = 1000

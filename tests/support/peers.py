@@ -49,7 +49,7 @@ class Node:
         self.core = await NodeCore.open(home, clock, self.journal)
         self.listener = open_listener(f"127.0.0.1:{self.port}", None)
         self.network = Network(self.core, UpOptions(no_discovery=True), self.listener)
-        self.dispatch = Dispatcher(self.core, self.network)
+        self.dispatch = Dispatcher(self.core, lambda: self.network)
         await self.network.start(tasks)
         self.running = True
 
