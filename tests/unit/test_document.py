@@ -1,0 +1,339 @@
+"""Record documents: one change from the same operations everywhere, and a contained engine."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from automerge import core
+
+import crdt.document
+from crdt.document import DocumentError, RecordDocument, change_of_creation
+from crdt.entry import Header, decode_header
+from crdt.fold import Reason, Stored, Verdict, base_of, fold_record
+from crdt.payload import Op, Type, Verb, delete, put
+from keys.ids import RecordId
+from tests.vectors.cast import AGENT, Writer, observation
+
+CLUSTERS = 2_000
+SEEDS = 20
+KEYS = (
+    "body.text",
+    "field.a",
+    "field.b",
+    "field.c",
+    "tag.x",
+    "tag.\u00e9",
+    "mark.0000000000000001",
+)
+FREE = Verdict(None, reviews=True)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A change, by the operations that made it."""
+
+    deps: frozenset[bytes]
+    actor: bytes
+    ops: tuple[Op, ...]
+    hash: bytes
+
+
+@dataclass
+class Replica:
+    """One node's document of a record, and the changes in it."""
+
+    document: RecordDocument = field(default_factory=RecordDocument)
+    known: dict[bytes, Made] = field(default_factory=dict)
+
+    def take(self, change: Made) -> None:
+        """Regenerate somebody's change; it must come out as it was made."""
+        assert self.document.apply(change.deps, change.actor, change.ops) == change.hash
+        self.known[change.hash] = change
+
+    def heads(self) -> frozenset[bytes]:
+        """The changes that no other builds on."""
+        covered = {dep for change in self.known.values() for dep in change.deps}
+        return frozenset(self.known.keys() - covered)
+
+    def write(self, rng: random.Random, *, creates: bool) -> None:
+        """Some operations of this replica's own, if they have an effect."""
+        deps = frozenset() if creates else self.heads()
+        actor, ops = rng.randbytes(16), tuple(some_ops(rng))
+        made = self.document.apply(deps, actor, ops)
+        if made is not None:
+            self.known[made] = Made(deps, actor, ops, made)
+
+
+def some_value(rng: random.Random) -> Op:
+    """A put of any scalar type, ends of the ranges included."""
+    key = rng.choice(KEYS)
+    match rng.randrange(7):
+        case 0:
+            return put(key, None)
+        case 1:
+            return put(key, rng.random() < 0.5)
+        case 2:
+            return put(key, rng.choice((0, 1, -1, 2**63 - 1, -(2**63), rng.getrandbits(40))))
+        case 3:
+            return Op(key, Verb.PUT, Type.UINT, rng.choice((0, 1, 2**64 - 1, rng.getrandbits(64))))
+        case 4:
+            return put(key, rng.choice((0.0, -0.0, 1.5, 1e308, 5e-324, rng.random())))
+        case 5:
+            return put(key, rng.choice(("", "a\0b", "\U0001f41d", "e\u0301", "x" * 300)))
+        case _:
+            return put(key, rng.randbytes(rng.choice((0, 1, 8, 300))))
+
+
+def some_ops(rng: random.Random) -> list[Op]:
+    """Operations on distinct keys in the order of an entry."""
+    found = [delete(rng.choice(KEYS)) if rng.random() < 0.25 else some_value(rng) for _ in range(4)]
+    by_key = {op.key: op for op in found[: rng.randint(1, 4)]}
+    return [by_key[key] for key in sorted(by_key, key=str.encode)]
+
+
+def shuffled(rng: random.Random, changes: Sequence[Made], held: set[bytes]) -> Iterator[Made]:
+    """The changes in a random order in which none comes before what it builds on."""
+    left = list(changes)
+    while left:
+        ready = [change for change in left if change.deps <= held]
+        chosen = rng.choice(ready)
+        left.remove(chosen)
+        held.add(chosen.hash)
+        yield chosen
+
+
+def pull(rng: random.Random, to: Replica, source: Replica) -> None:
+    """Give a replica all that another has."""
+    missing = [c for h, c in sorted(source.known.items()) if h not in to.known]
+    for change in shuffled(rng, missing, set(to.known)):
+        to.take(change)
+
+
+def cluster(rng: random.Random) -> tuple[int, int]:
+    """Replicas that write and pull at random; how many changes there were, and folds of them."""
+    replicas = [Replica() for _ in range(rng.randint(2, 5))]
+    for replica in replicas[: rng.choice((1, 1, 1, 2))]:
+        replica.write(rng, creates=True)
+    for _ in range(rng.randint(4, 10)):
+        replica = rng.choice(replicas)
+        if rng.random() < 0.4:
+            pull(rng, replica, rng.choice(replicas))
+        if replica.known:
+            replica.write(rng, creates=False)
+    for replica in replicas[1:]:
+        pull(rng, replicas[0], replica)
+    for replica in [*replicas[1:], Replica(), Replica()]:
+        pull(rng, replica, replicas[0])
+        assert replica.known == replicas[0].known
+        assert typed(replica.document.values()) == typed(replicas[0].document.values())
+    return len(replicas[0].known), len(replicas) + 2
+
+
+def typed(values: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Values with their types, so that 1, 1.0 and True are three."""
+    return {key: (type(value).__name__, repr(value)) for key, value in values.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_X_50_regenerated_changes_are_the_same_in_every_order(seed: int) -> None:
+    """2,000 random clusters: the same change hashes and reads on every replica."""
+    rng = random.Random(seed)
+    changes = 0
+    for _ in range(CLUSTERS // SEEDS):
+        made, _ = cluster(rng)
+        changes += made
+    assert changes > 3 * CLUSTERS // SEEDS
+
+
+# -- a failing engine -----------------------------------------------------------------------------
+
+
+class PanicException(BaseException):
+    """What the binding raises when the engine panics: no ``Exception``."""
+
+
+CALLS = (
+    "Document", "set_actor", "transaction", "enter", "put", "delete", "exit", "get_heads", "fork",
+    "merge", "keys", "values",
+)  # fmt: skip
+
+
+class Engine:
+    """Automerge behind a counter of calls, one of which panics."""
+
+    def __init__(self, panics_at: str | None) -> None:
+        self.panics_at, self.calls = panics_at, set[str]()
+        self.real = core
+        self.ROOT, self.ScalarType = self.real.ROOT, self.real.ScalarType
+
+    def call(self, name: str) -> None:
+        """Count a call; panic where it was asked for, once."""
+        self.calls.add(name)
+        if name == self.panics_at:
+            self.panics_at = None
+            raise PanicException(name)
+
+    def Document(self, *args: Any, **kw: Any) -> Wrapped:
+        """A document whose every call is counted."""
+        self.call("Document")
+        return Wrapped(self, self.real.Document(*args, **kw))
+
+
+class Wrapped:
+    """A document of the engine."""
+
+    def __init__(self, engine: Engine, real: Any) -> None:
+        self.engine, self.real = engine, real
+
+    def __getattr__(self, name: str) -> Any:
+        def called(*args: Any, **kw: Any) -> Any:
+            self.engine.call(name)
+            bare = [a.real if isinstance(a, Wrapped) else a for a in args]
+            if name == "transaction":
+                return Transacting(self)
+            found = getattr(self.real, name)(*bare, **kw)
+            return Wrapped(self.engine, found) if name == "fork" else found
+
+        return called
+
+
+class Transacting:
+    """A transaction, begun when it is entered: one that never is cannot be given up safely."""
+
+    def __init__(self, document: Wrapped) -> None:
+        self.document = document
+        self.real: Any = None
+
+    def __enter__(self) -> Wrapped:
+        self.document.engine.call("enter")
+        self.real = self.document.real.transaction()
+        return Wrapped(self.document.engine, self.real.__enter__())
+
+    def __exit__(self, *error: object) -> Any:
+        done = self.real.__exit__(*error)
+        self.document.engine.call("exit")
+        return done
+
+
+def story() -> tuple[RecordId, list[Stored], Header]:
+    """A record with a concurrent edit, a delete and a merge of both; the header of the last."""
+    w = Writer()
+    w.open()
+    record = w.next_id()
+    raw = [w.create("one")]
+    created = w.prev
+    raw.append(w.change(record, [created], [put("field.layer", "week"), delete("tag.vectors")]))
+    left = w.prev
+    raw.append(w.change(record, [created], [put("field.layer", "month")]))
+    raw.append(w.change(record, [left, w.prev], [put("field.weight", 2.0)]))
+    headers = [decode_header(e.header) for e in raw]
+    return record, [Stored(h, e.payload, 0) for h, e in zip(headers, raw, strict=True)], headers[-1]
+
+
+def folded(record: RecordId, stored: Sequence[Stored]) -> Any:
+    """The fold where nothing stands against any entry."""
+    return fold_record(AGENT, record, stored, lambda _: FREE)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_X_53_a_panic_at_any_call_is_contained(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fold goes on, what it could not make is set aside, the next fold is whole."""
+    record, stored, _ = story()
+    expected = folded(record, stored)
+    assert expected.reasons == {}
+    engine = Engine(name)
+    with monkeypatch.context() as patched:
+        patched.setattr(crdt.document, "core", engine)
+        broken = folded(record, stored)
+        assert engine.panics_at is None
+        again = folded(record, stored)
+    assert Reason.MALFORMED in broken.reasons.values()
+    assert set(broken.reasons.values()) <= {Reason.MALFORMED, Reason.WAITING}
+    assert again.values == folded(record, stored).values == expected.values
+    assert again.reasons == {}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_X_53_a_panic_reaches_a_writer_as_an_error(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never as the ``BaseException`` that would end the process; the next write works."""
+    record, stored, _ = story()
+    ops = [put("field.layer", "year"), delete("field.weight")]
+    base = base_of(AGENT, record, stored, lambda _: FREE)
+    expected = base.change(bytes(16), ops)
+    engine = Engine(None)
+    monkeypatch.setattr(crdt.document, "core", engine)
+    document = RecordDocument()
+    made = document.apply(frozenset(), bytes(16), observation("one"))
+    assert made is not None
+    document.apply(frozenset([made]), bytes(15) + b"\1", ops[:1])
+    engine.panics_at = name
+
+    def write() -> None:
+        RecordDocument().apply(frozenset(), bytes(16), observation("two"))
+        document.apply(frozenset([made]), bytes(15) + b"\2", [*ops, delete("tag.vectors")])
+        document.values()
+
+    with pytest.raises(DocumentError) as raised:
+        write()
+    assert isinstance(raised.value.__cause__, PanicException)
+    again = base_of(AGENT, record, stored, lambda _: FREE)
+    assert again.change(bytes(16), ops) == expected
+
+
+def test_every_call_of_the_engine_is_one_that_the_tests_let_panic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A new call of Automerge needs a place in the list above."""
+    record, stored, _ = story()
+    engine = Engine(None)
+    monkeypatch.setattr(crdt.document, "core", engine)
+    folded(record, stored)
+    RecordDocument().copy()
+    assert engine.calls == set(CALLS)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, GeneratorExit])
+def test_what_is_no_failure_of_the_engine_passes_through(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who stops the process is not told that Automerge failed."""
+
+    class Interrupted(Engine):
+        def call(self, name: str) -> None:
+            raise error
+
+    monkeypatch.setattr(crdt.document, "core", Interrupted(None))
+    with pytest.raises(error):
+        change_of_creation(bytes(16), observation("x"))
+
+
+def test_a_copy_can_be_tried_on_and_thrown_away() -> None:
+    """What is tried on the copy does not reach the document."""
+    document = RecordDocument()
+    first = document.apply(frozenset(), bytes(16), observation("one"))
+    assert first is not None
+    before = document.values()
+    copied = document.copy()
+    assert copied.values() == before
+    second = copied.apply(frozenset([first]), b"\1" * 16, [put("field.weight", 9.0)])
+    assert document.values() == before
+    assert document.apply(frozenset([first]), b"\1" * 16, [put("field.weight", 9.0)]) == second
+    assert RecordDocument().copy().values() == {}
+
+
+def test_operations_without_effect_make_no_change() -> None:
+    """R6: a delete of what is not there, a put of what is there already."""
+    document = RecordDocument()
+    made = document.apply(frozenset(), bytes(16), observation("one"))
+    assert made is not None
+    heads = frozenset([made])
+    assert document.apply(heads, b"\1" * 16, [delete("tag.none")]) is None
+    assert document.apply(heads, b"\1" * 16, [put("field.layer", "day")]) is None
+    assert document.apply(heads, b"\1" * 16, [put("field.layer", "week")]) is not None
