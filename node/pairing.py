@@ -58,7 +58,7 @@ _News = dict[str, Any] | RoostError | bool | None
 
 
 class PairingService:
-    """Opens codes; at most one at a time."""
+    """Opens codes; at most one at a time, which everybody who asks meanwhile is shown."""
 
     def __init__(
         self,

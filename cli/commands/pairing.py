@@ -90,6 +90,7 @@ def _show_open(cli: Cli, event: dict[str, Any], *, mine: bool, ttl: int) -> None
     code = str(event["code"])
     flag = " --mine" if mine else ""
     addresses = [str(address) for address in event.get("addresses", [])]
+    ttl = int(event.get("ttl", ttl))
     out.line("code ", bold(code), dim(f"   good for {ttl} s, and for one try"))
     out.line("On the other side run:" if len(addresses) < 2 else "On the other side run one of:")
     for address in addresses:

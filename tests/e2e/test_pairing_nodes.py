@@ -229,7 +229,7 @@ async def test_after_five_codes_there_is_a_pause_that_a_restart_does_not_end(
             opening = Opening(a, tasks)
             await opening.code()
             opening.cancel()
-            await until_true(lambda: a.network.pairing._opening is False)
+            await until_true(lambda: a.network.pairing._shown is None)
         await a.stop()
         await a.start(tasks)
         failure = await Opening(a, tasks).failure()
@@ -255,13 +255,42 @@ async def test_connections_to_an_open_code_are_bounded_and_do_not_keep_the_joine
             await stream.close()
 
 
-async def test_a_second_code_is_not_opened_beside_the_first(two: list[Node]) -> None:
-    a, _ = two
-    async with running(a) as tasks:
-        opening = Opening(a, tasks)
-        await opening.code()
-        assert isinstance(await Opening(a, tasks).failure(), RefusedError)
-        opening.cancel()
+async def test_who_asks_while_a_code_is_open_is_shown_that_one(two: list[Node]) -> None:
+    a, b = two
+    async with running(a, b) as tasks:
+        first, second = Opening(a, tasks), Opening(a, tasks)
+        code = await first.code()
+        assert await second.code() == code
+        mine = await Opening(a, tasks, mine=True, passphrase=PASSPHRASE).failure()
+        assert isinstance(mine, RefusedError)
+        await b("pair.join", address=a.address, code=code)
+        assert await first.failure() is None
+        assert await second.failure() is None
+        assert first.events == second.events
+
+
+async def test_who_shares_a_code_hears_how_it_ended(two: list[Node]) -> None:
+    a, b = two
+    async with running(a, b) as tasks:
+        first, second = Opening(a, tasks), Opening(a, tasks)
+        assert await second.code() == await first.code()
+        with pytest.raises(PairingError):
+            await b("pair.join", address=a.address, code=other_code(await first.code()))
+        assert reason(await first.failure()) == reason(await second.failure()) == "wrong_code"
+
+
+async def test_who_shares_a_code_gets_one_of_its_own_when_the_first_leaves(
+    two: list[Node],
+) -> None:
+    a, b = two
+    async with running(a, b) as tasks:
+        first, second = Opening(a, tasks), Opening(a, tasks)
+        await second.code()
+        first.cancel()
+        await until_true(lambda: len(second.events) == 2)
+        await b("pair.join", address=a.address, code=second.events[1]["code"])
+        assert await second.failure() is None
+        assert [e["event"] for e in second.events] == ["open", "open", "paired"]
 
 
 async def test_a_man_in_the_middle_with_a_key_of_his_own_gets_nothing(two: list[Node]) -> None:
