@@ -17,6 +17,7 @@ from crdt.fingerprint import FingerprintKey, fingerprints
 from crdt.fold import Reason, RecordFold, Stored, Verdict, fold_record
 from keys.authority import Authority
 from keys.ids import AgentId, RecordId
+from memory.foldkeys import committed
 from memory.judge import Judge, LogJudge, OpeningsJudge
 from memory.logs import LogRow, Logs
 from memory.rows import COMPARED_KINDS, Row, VersionRow, build_row, what_shows
@@ -47,7 +48,7 @@ class Folder:
         keys: list[FingerprintKey],
     ) -> None:
         self._db, self.agent, self.logs = connection, agent, logs
-        self.authority, self.keys = authority, keys
+        self.authority, self.keys = authority, committed(keys, authority)
         self.tables = Tables(connection)
         self._judges: dict[LogId, Judge] = {}
 

@@ -24,7 +24,7 @@ from keys.errors import BadInput, StoreError
 from keys.ids import AgentId, DeviceId
 from keys.limits import STATEMENTS_PER_AGENT_MAX
 from keys.statements import Statement, agent_of, parse_stored
-from memory import erasing, schema
+from memory import erasing, foldkeys, schema
 from memory.erasing import Tombstones, keep_out
 from memory.folding import Folder
 from memory.logs import Logs, NewEntry
@@ -57,6 +57,9 @@ class AgentStore:
         self.withheld_hook: Callable[[set[bytes]], list[NewEntry]] | None = None
         self.authority = self._load_authority()
         self.folder = self._make_folder()
+        if not self.waiting_for_key and not foldkeys.are_noted(connection, self.folder.keys):
+            with transaction(connection):
+                self._refold_everything()
 
     @property
     def agent(self) -> AgentId:
@@ -304,6 +307,7 @@ class AgentStore:
         self.connection.execute("UPDATE version_gate SET open = 0")
         self.connection.execute("UPDATE log SET verdict = x''")
         self.folder.forget_judges()
+        foldkeys.note(self.connection, () if self.waiting_for_key else self.folder.keys)
         if self.waiting_for_key:
             return
         self._changed_logs()
