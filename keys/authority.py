@@ -44,12 +44,13 @@ class LogVerdict:
     """What the statements say of one log.
 
     ``paths`` holds one tuple of cuts per path that gave ``write``; no path means the log is not
-    admitted. ``settles`` bind every path. ``reviews`` tells whether ``current`` marks count (R11).
+    admitted. ``reviews`` holds the same of the paths that gave ``review``: inside the cuts of one
+    of them ``current`` marks count (R11). ``settles`` bind every path.
     """
 
     paths: tuple[tuple[Cut, ...], ...]
     settles: tuple[Cut, ...]
-    reviews: bool
+    reviews: tuple[tuple[Cut, ...], ...]
 
     @property
     def admitted(self) -> bool:
@@ -127,24 +128,20 @@ class Authority(StatementSet):
         """What the statements say of a log whose ``open`` cites ``heads`` (R16, R18, R19)."""
         past = self.past_of(heads)
         if past is None:
-            return LogVerdict((), (), False)
+            return LogVerdict((), (), ())
         scope = past & self._valid
-        paths = tuple(
-            sorted(
-                {
-                    self._cuts(path, device, incarnation, scope)
-                    for path in self._device_paths(device, "write", scope)
-                },
-                key=repr,
-            )
-        )
+
+        def paths(right: str) -> tuple[tuple[Cut, ...], ...]:
+            found = self._device_paths(device, right, scope)
+            cuts = {self._cuts(path, right, device, incarnation, scope) for path in found}
+            return tuple(sorted(cuts, key=repr))
+
         settles = tuple(
             cut_of(s, self.agent, device, incarnation)
             for s in self.valid("settle")
             if s.body["device"] == device and s.body["incarnation"] == incarnation
         )
-        reviews = next(self._device_paths(device, "review", scope), None) is not None
-        return LogVerdict(paths, settles, reviews)
+        return LogVerdict(paths("write"), settles, paths("review"))
 
     def kept_tombstones(self) -> frozenset[bytes]:
         """Tombstone entries that revocations keep although they are past a cut (R30)."""
@@ -306,12 +303,14 @@ class Authority(StatementSet):
                 if not removed & ~past:
                     yield _Path(grant, certificate, owner)
 
-    def _cuts(self, path: _Path, device: bytes, incarnation: bytes, past: int) -> tuple[Cut, ...]:
+    def _cuts(
+        self, path: _Path, right: str, device: bytes, incarnation: bytes, past: int
+    ) -> tuple[Cut, ...]:
         """The cuts that end a log along one path: removals that its ``open`` had not seen."""
         later = self._valid & ~past
-        ends = set(self._matching("revoke", ("device", device), "write", later))
+        ends = set(self._matching("revoke", ("device", device), right, later))
         if path.owner is not None:
-            ends |= set(self._matching("revoke", ("owner", path.owner), "write", later))
+            ends |= set(self._matching("revoke", ("owner", path.owner), right, later))
             ends |= {
                 j
                 for j in self._kinds.get("decertify", ())

@@ -162,7 +162,7 @@ class Author:
         if row.fork_seq is not None or verdict.settles or () not in verdict.paths:
             return False  # an entry after the tip would be past a cut (R18)
         reviews = self.store.authority.holds_device(self._key.device, "review").held
-        return verdict.reviews or not reviews
+        return () in verdict.reviews or not reviews
 
     def _sign(self, header: Header, payload: bytes) -> VerifiedEntry:
         return VerifiedEntry(header, payload, self._key.sign(ENTRY_DOMAIN, header.hash))

@@ -4,7 +4,8 @@
    not here, and nothing else is at its place, what is here is taken to lie before it.
 2. An entry is inside iff some path that gave ``write`` has it inside all cuts. Past a fork that
    path must have a cut, or a settling, at an entry of a branch, else the entry is frozen (R7).
-3. A log with several openings is judged branch by branch, each by its own opening.
+3. Its ``current`` marks count iff some path that gave ``review`` has it inside all cuts (R11).
+4. A log with several openings is judged branch by branch, each by its own opening.
 """
 
 from __future__ import annotations
@@ -33,14 +34,6 @@ class Judge(Protocol):
     def inside(self, seq: int, entry: EntryHash) -> bool:
         """Whether an entry is inside all cuts of some path that gave ``write`` (R18)."""
 
-    @property
-    def admitted(self) -> bool:
-        """Whether the log counts at all."""
-
-    @property
-    def reviews(self) -> bool:
-        """Whether ``current`` marks of this log count."""
-
     def signature(self) -> bytes:
         """A form that differs whenever a verdict on some entry held may differ."""
 
@@ -52,19 +45,21 @@ class LogJudge:
         self._logs, self._row, self._verdict = logs, row, verdict
         self._branch = logs.branch_entries(row) if row.fork_seq is not None else {}
         self._trunk = row.fork_seq if row.fork_seq is not None else _UNBOUNDED
-        ends = {cut for path in verdict.paths for cut in path} | set(verdict.settles)
+        self._paths: list[Path] = [path + verdict.settles for path in verdict.paths]
+        self._reviews: list[Path] = [path + verdict.settles for path in verdict.reviews]
+        ends = {cut for path in (*self._paths, *self._reviews, verdict.settles) for cut in path}
         self._ends = {cut: self._end(cut) for cut in ends}
         self._ancestors = {
             cut: self._path(end.hash) for cut, end in self._ends.items() if end.seq > self._trunk
         }
-        self._paths: list[Path] = [tuple(path) + verdict.settles for path in verdict.paths]
 
     def judge(self, header: Header) -> Verdict:
         """The verdict on one entry of this log."""
         inside = [path for path in self._paths if self._has(path, header.seq, header.hash)]
         beyond = header.seq > self._trunk
         if any(not beyond or self._settles(path) for path in inside):
-            return Verdict(None, self._verdict.reviews)
+            reviews = any(self._has(path, header.seq, header.hash) for path in self._reviews)
+            return Verdict(None, reviews)
         if beyond and not all(map(self._settles, self._paths or [self._verdict.settles])):
             return Verdict(Reason.FROZEN, False, withholds=bool(inside))
         admitted = self._verdict.admitted
@@ -74,22 +69,15 @@ class LogJudge:
         """Whether an entry is inside all cuts of some path that gave ``write`` (R18)."""
         return any(self._has(path, seq, entry) for path in self._paths)
 
-    @property
-    def admitted(self) -> bool:
-        """Whether the log counts at all."""
-        return self._verdict.admitted
-
-    @property
-    def reviews(self) -> bool:
-        """Whether ``current`` marks of this log count."""
-        return self._verdict.reviews
-
     def signature(self) -> bytes:
         """A form that differs whenever a verdict on some entry held may differ."""
         ends = sorted((c.seq, c.hash.hex(), e.seq, e.hash.hex()) for c, e in self._ends.items())
-        paths = sorted(sorted((c.seq, c.hash.hex()) for c in path) for path in self._paths)
+        paths = [
+            sorted(sorted((c.seq, c.hash.hex()) for c in path) for path in some)
+            for some in (self._paths, self._reviews)
+        ]
         branch = sorted(h.hex() for found in self._ancestors.values() for h in found)
-        return repr((paths, ends, self._verdict.reviews, self._trunk, branch)).encode()
+        return repr((paths, ends, self._trunk, branch)).encode()
 
     def _has(self, path: Path, seq: int, entry: EntryHash) -> bool:
         if seq <= self._trunk:
@@ -136,16 +124,6 @@ class OpeningsJudge:
     def inside(self, seq: int, entry: EntryHash) -> bool:
         """Whether an entry is inside by its own opening; by any, while its chain is not here."""
         return any(judge.inside(seq, entry) for judge in self._of(entry))
-
-    @property
-    def admitted(self) -> bool:
-        """Whether some branch counts at all."""
-        return any(judge.admitted for judge in self._judges.values())
-
-    @property
-    def reviews(self) -> bool:
-        """Whether ``current`` marks of some branch count."""
-        return any(judge.reviews for judge in self._judges.values())
 
     def signature(self) -> bytes:
         """A form that differs whenever a verdict on some entry held may differ."""

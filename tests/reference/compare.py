@@ -18,6 +18,8 @@ def differences(
 ) -> tuple[list[str], Fold, dict[bytes, Believed]]:
     """What is not as it should be, in words; and what the reference says."""
     exchange(stores)
+    for store in stores:
+        store.add_ahead(ledger.ahead())
     first, found = stores[0], []
     if any(store.waiting_for_key for store in stores):
         found.append("a store waits for a key")

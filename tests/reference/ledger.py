@@ -223,7 +223,8 @@ class Ledger:
     def deliveries(self, rng: random.Random) -> Iterator[Delivery]:
         """Everything in one random order; of each log the commits after those they follow."""
         said = [s for s in self.statements if s.id not in self.absent]
-        todo: list[Statement | Commit] = [*said, *self.commits]
+        chained = [c for c in self.commits if c.end not in self.unchained]
+        todo: list[Statement | Commit] = [*said, *chained]
         rng.shuffle(todo)
         style = rng.random()
         if style < 0.15:
@@ -244,8 +245,6 @@ class Ledger:
                 batch = Delivery()
             if isinstance(ready, Statement):
                 batch.statements.append(ready)
-            elif ready.end in self.unchained:
-                batch.ahead += self._ahead(ready)
             else:
                 here.add(ready.end)
                 served = self._served(ready.run, rng)
@@ -262,6 +261,10 @@ class Ledger:
         """Tombstones that come before their chain does (R30)."""
         later = [c for c in todo if isinstance(c, Commit)]
         return self._ahead(rng.choice(later)) if later else []
+
+    def ahead(self) -> list[AheadTombstone]:
+        """The tombstones whose chain arrives nowhere; what payloads there are is settled before."""
+        return [a for c in self.commits if c.end in self.unchained for a in self._ahead(c)]
 
     def _ahead(self, commit: Commit) -> list[AheadTombstone]:
         opening = self.of_log(commit.log)[0].run.entries[0]

@@ -94,6 +94,31 @@ def test_a_tombstone_of_a_frozen_branch_is_effective_by_its_own_opening() -> Non
     assert believed[record(kept)].state == "new"
 
 
+def test_taking_review_ends_current_marks_where_it_cuts() -> None:
+    toy = Toy()
+    toy.grant(B, "write", "review")
+    first = toy.write(toy.log(B), toy.create("bees"))
+    kept = toy.write(first, toy.mark(record(first), "current", entry(first)))
+    other = toy.write(kept, toy.create("wax"))
+    toy.write(other, toy.mark(record(other), "current", entry(other)))
+    toy.revoke(B, "review", cuts=[kept])
+    believed = toy.agree()
+    assert (believed[record(first)].state, believed[record(other)].state) == ("current", "new")
+
+
+def test_review_given_back_counts_in_a_new_log_only() -> None:
+    toy = Toy()
+    toy.grant(B, "write", "review")
+    first = toy.write(toy.log(B), toy.create("bees"), toy.create("wax"))
+    bees, wax = record(first, 0), record(first, 1)
+    toy.revoke(B, "review")
+    toy.grant(B, "review")
+    toy.write(first, toy.mark(bees, "current", entry(first, 0)))
+    toy.write(toy.log(B), toy.mark(wax, "current", entry(first, 1)))
+    believed = toy.agree()
+    assert (believed[bees].state, believed[wax].state) == ("new", "current")
+
+
 def _at(commit: Commit, number: int) -> list[object]:
     header = commit.run.entries[number].header
     log = commit.log
