@@ -196,8 +196,11 @@ class Exchange:
         row = store.logs.row(log)
         if row is not None and row.tip.seq >= seq:
             return
-        if handle.author.own_incarnation() is None:
+        writing = handle.author.own_incarnation()
+        if writing is None:
             return  # this file was never written to: it is not one that was restored
+        if row is not None and log.incarnation != writing:
+            return  # we left that log for a new one: its tail comes back, and that is all
         if handle.doubt_from_peer(log.incarnation, seq):
             self.core.journal.warning("restore.peer", agent=handle.agent, seq=seq)
 

@@ -167,6 +167,39 @@ async def test_s_a2_a_restored_home_takes_its_tail_back_and_goes_on_in_a_new_log
         assert not a.said("restore.peer")
 
 
+async def test_s_a3_a_restore_that_was_dealt_with_is_not_noticed_again(
+    two: list[Node], tmp_path: Path
+) -> None:
+    """The first write after it was made while no peer was in reach; then a peer tells more."""
+    a, b = two
+    async with running(a, b) as tasks:
+        for node in two:
+            node.port = int(node.address.rpartition(":")[2])
+        await pair(a, b, tasks)
+        await a("agent.create", name="muse", passphrase=PASSPHRASE)
+        await remember(a, "muse", "before the backup")
+        await equal("muse", a, b)
+        await a.stop()
+        await asyncio.to_thread(shutil.copytree, tmp_path / "a", tmp_path / "backup")
+        await a.start(tasks)
+        lost = await remember(a, "muse", "after the backup")
+        await equal("muse", a, b)
+        await a.stop()
+        await b.stop()
+        await asyncio.to_thread(_restore, tmp_path / "backup", tmp_path / "a")
+        await a.start(tasks)
+        await remember(a, "muse", "a new log")
+        assert (await a("status"))["alerts"] == []
+        await b.start(tasks)
+        await equal("muse", a, b)
+        assert await holds(a, "muse", lost)
+        await remember(a, "muse", "the same log")
+        await equal("muse", a, b)
+        assert (await a("status"))["alerts"] == []
+        logs = (await a("digest", agent="muse"))["vector"]
+        assert len([log for log in logs if log["device"] == a.device]) == 2
+
+
 def _restore(backup: Path, home: Path) -> None:
     """Put the databases of a backup back, in place, and leave everything else."""
     for found in (home / "agents").iterdir():
