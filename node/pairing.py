@@ -246,13 +246,14 @@ class _Opening:
         return _nobody_came(self._offer.ttl_s)
 
     async def _admit(self, connection: socket.socket) -> None:
+        outcome: Outcome | None
         async with PairStream.accepted(connection, self._context) as stream:
             try:
-                event = await self._pair(stream)
+                outcome = await self._pair(stream)
             except RoostError as exc:
-                await self._lost(stream, exc)
-            else:
-                self._settle(event)
+                outcome = await self._lost(stream, exc)
+        if outcome is not None and not self._outcome.done():  # after the last word has left
+            self._outcome.set_result(outcome)
 
     async def _pair(self, stream: PairStream) -> dict[str, Any]:
         """The opener's side of one exchange; the event to show."""
@@ -291,21 +292,18 @@ class _Opening:
             await stream.send(answer)
         return machine.paired
 
-    async def _lost(self, stream: PairStream, exc: RoostError) -> None:
-        """Tell the other side, and our person; the end, if that was the code's one answer."""
+    async def _lost(self, stream: PairStream, exc: RoostError) -> PairingError | None:
+        """Tell the other side, and our person; the outcome, if that was the code's one answer."""
         with contextlib.suppress(RoostError):
             await stream.send(encode_refused(as_pairing_error(exc)))
         reason = str(exc.details.get("reason", exc.code))
         self._core.journal.info("pair.failed", reason=reason)
         if self._spender is stream or (self._spender is None and not self._offer.is_open):
-            self._settle(as_pairing_error(exc))
-        elif isinstance(exc, PairingError) and self._offer.is_open:
+            return as_pairing_error(exc)
+        if isinstance(exc, PairingError) and self._offer.is_open:
             with contextlib.suppress(RoostError):  # our caller is gone; it will be noticed
                 await self._emit({"event": "attempt", "reason": reason})
-
-    def _settle(self, outcome: Outcome) -> None:
-        if not self._outcome.done():
-            self._outcome.set_result(outcome)
+        return None
 
 
 def open_pair_listener(beside: socket.socket) -> socket.socket:
