@@ -226,14 +226,16 @@ class Network:
         peers = await self._core.db.run(lambda db: db.peers.all())
         return [await peer_row(self._exchange, peer) for peer in peers]
 
-    async def receipts(self, handle: AgentHandle, places: list[tuple[LogId, Tip]]) -> list[Result]:
-        """The peers that may read an agent, and whether they have shown one of ``places``."""
+    async def receipts(
+        self, handle: AgentHandle, erasures: list[list[tuple[LogId, Tip]]]
+    ) -> list[Result]:
+        """The peers that may read an agent, and whether they have shown a place of each erasure."""
         peers = await self._core.db.run(lambda db: db.peers.all())
         rows: list[Result] = []
         for peer in peers:
             if self._exchange.may_read(handle, peer.device):
                 vector = self._exchange.peer(peer.device).told(handle.agent).vector or {}
-                done = any(holds(vector, log, tip) for log, tip in places)
+                done = all(any(holds(vector, *place) for place in places) for places in erasures)
                 rows.append({"device": str(peer.device), "name": peer.shown_name, "done": done})
         return rows
 

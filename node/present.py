@@ -55,13 +55,11 @@ def successors_of(seen: Seen) -> list[str]:
 
 def detail_of(seen: Seen, now_us: int) -> dict[str, Any]:
     """Everything about one record."""
-    out = record_of(seen, now_us) | {
-        "device": str(DeviceId(seen.device)),
-        "created_at": iso_ms(seen.created_ms),
-    }
-    if seen.state == "erased":
+    out = record_of(seen, now_us) | {"created_at": iso_ms(seen.created_ms)}
+    if seen.state == "erased":  # who created it, the history tells
         return out | {"tombstones": [str(EntryHash(h)) for h in seen.detail["tombstones"]]}
     return out | {
+        "device": str(DeviceId(seen.device)),
         "via": via_name(seen.via),
         "heads": [str(EntryHash(h)) for h in seen.detail["heads"]],
         "derived_from": [str(RecordId(s)) for s in seen.detail["sources"]],

@@ -173,6 +173,11 @@ class _Connection(RequestHandler):
         self.device = device
         super().connection_made(transport)
 
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """A fault of the library's; that the other end is gone is none."""
+        if not isinstance(kw.get("exc_info"), ConnectionError):
+            super().log_exception(*args, **kw)
+
     def cut(self) -> None:
         """End the connection now; what was not sent yet is dropped."""
         transport = self.transport

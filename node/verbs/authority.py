@@ -7,7 +7,7 @@ from typing import Any
 
 from crdt.fingerprint import FingerprintKey
 from keys.errors import RefusedError, UsageError
-from keys.ids import DeviceId, EntryHash, OwnerId, StatementId
+from keys.ids import DeviceId, EntryHash, OwnerId, RecordId, StatementId
 from keys.limits import CUTS_MAX, KEEPS_MAX, KEY_BYTES
 from keys.signing import random_bytes, seal
 from keys.statements import NONCE_BYTES, RIGHTS, agent_of
@@ -16,6 +16,7 @@ from memory.cutting import cuts_of, statements_before, tombstones_past
 from memory.lifting import LiftTarget, lift_targets, lift_targets_of, note_lift
 from memory.notes import check_reason
 from memory.store import AgentStore
+from memory.writing import NotLiveError
 from node.agents import AgentHandle
 from node.core import NodeCore
 from node.params import Params
@@ -302,11 +303,31 @@ def _row(  # noqa: PLR0913 - the columns of a table
 
 async def lift(core: NodeCore, params: Params) -> Result:
     """Let a value return: ends the facts or tombstones that refuse it (R11, R27)."""
+    return await lift_record(core, *await _lift_params(core, params))
+
+
+async def reinstate(core: NodeCore, params: Params) -> Result:
+    """Take a retired record back. An erased one is dead, only its value may return (R31, R35)."""
+    handle, wanted, passphrase, reason = await _lift_params(core, params)
+    await handle.read(lambda store: _check_not_erased(store, record_in(store, wanted)))
+    return await lift_record(core, handle, wanted, passphrase, reason)
+
+
+async def _lift_params(core: NodeCore, params: Params) -> tuple[AgentHandle, str, str, str]:
     handle = await core.agents.resolve(params.text("agent"))
     wanted, passphrase = params.text("record"), params.optional_text("passphrase") or ""
     reason = check_reason(params.text("reason"))
     params.done()
-    return await lift_record(core, handle, wanted, passphrase, reason)
+    return handle, wanted, passphrase, reason
+
+
+def _check_not_erased(store: AgentStore, record: RecordId) -> None:
+    if store.folder.tables.is_erased(record):
+        raise NotLiveError(
+            "the record is erased and does not come back",
+            hint=f"its value may be written again after: roost lift AGENT {record} --reason …",
+            record=str(record),
+        )
 
 
 async def lift_record(

@@ -32,7 +32,9 @@ Result = dict[str, Any]
 WHERE_MAX = 1000
 
 
-async def forget_verb(core: NodeCore, params: Params) -> Result:
+async def forget_verb(
+    core: NodeCore, network: Network, params: Params, _emit: Emit | None
+) -> Result:
     """Erase memories, what was derived from them, and on request the sources with the words."""
     handle = await core.agents.resolve(params.text("agent"))
     wanted, where = params.optional_text("record"), params.optional_text("where")
@@ -42,7 +44,7 @@ async def forget_verb(core: NodeCore, params: Params) -> Result:
     if (wanted is None) == (where is None):
         raise UsageError("name either a record or --where")
 
-    def act(store: AgentStore, author: Author, now_us: int) -> Result:
+    def act(store: AgentStore, author: Author, now_us: int) -> tuple[Result, list[list[Place]]]:
         records = (
             [record_in(store, wanted)]
             if wanted is not None
@@ -61,9 +63,11 @@ async def forget_verb(core: NodeCore, params: Params) -> Result:
                 via=Via.LOCAL,
                 now_us=now_us,
             )
-        return _result(reach, left, dry_run=dry_run, with_sources=with_sources)
+        result = _result(reach, left, dry_run=dry_run, with_sources=with_sources)
+        return result, [tombstone_places(store, RecordId.parse(r)) for r in result["erased"]]
 
-    return await handle.write(act) | {"receipts": []}
+    result, places = await handle.write(act)
+    return result | {"receipts": await network.receipts(handle, places) if places else []}
 
 
 def _result(reach: Reach, left: list[RecordId], *, dry_run: bool, with_sources: bool) -> Result:
@@ -115,5 +119,5 @@ async def forget_status(
     return {
         "record": str(record),
         "erased": erased,
-        "receipts": await network.receipts(handle, places),
+        "receipts": await network.receipts(handle, [places]),
     }

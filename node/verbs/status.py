@@ -13,7 +13,7 @@ from node.network import Network
 from node.params import Params
 from node.service import Emit
 from node.verbs.authority import permissions as authority_permissions
-from node.verbs.erasing import forget_status
+from node.verbs.erasing import forget_status, forget_verb
 from node.verbs.owning import recover
 
 Result = dict[str, Any]
@@ -95,6 +95,7 @@ NETWORK_VERBS: Final[
 ] = {
     "status": status,
     "permissions": permissions,
+    "forget": forget_verb,
     "forget.status": forget_status,
     "owner.recover": recover,
 }
