@@ -183,6 +183,8 @@ class Logs:
         before = Tip(run.first_seq - 1, run.prev)
         if before.seq and run.prev not in self.hash_at(row.id, before.seq):
             raise BadChain("a run that does not follow what is held", log=str(run.log))
+        if self.commit_end(row.id, before) != before:
+            raise BadChain("a run that begins inside a commit", log=str(run.log))
         for i, entry in enumerate(run.entries):
             if entry.header.hash not in self.hash_at(row.id, entry.header.seq):
                 return run.entries[i:], before

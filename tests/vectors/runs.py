@@ -45,9 +45,10 @@ def runs_suite() -> Suite:
         cases[-1]["tip"] = [last.seq, last.hash.hex()]
         cases[-1]["reasons"] = [[seq, reason] for seq, reason in reasons.items()]
         cases[-1]["states"] = [[record, state] for record, state in states.items()]
+    held = ["opening", "a commit of three"]
     for stage, found in (("verify", bad_runs()), ("append", gaps())):
         for error, why, run in found:
-            cases.append({"after": ["opening"] if stage == "append" else []})
+            cases.append({"after": held if stage == "append" else []})
             cases[-1]["entries"] = [_row(e) for e in run]
             cases[-1] |= {"error": error, "why": why, "stage": stage}
     made = suite("runs", "runs as [header, payload or null, signature] per entry", cases)
@@ -180,7 +181,8 @@ def gaps() -> Iterator[Bad]:
     """Runs that verify and do not follow what is held."""
     w = Writer()
     w.open()
-    w.create("not sent")
+    for n in range(4):
+        w.create(f"not sent {n}")
     yield "BadChain", "gap", [w.create("after a gap")]
     w = Writer()
     w.open(wall_ms=0)
@@ -188,6 +190,10 @@ def gaps() -> Iterator[Bad]:
     w = Writer(PHONE)
     w.open()
     yield "BadChain", "no opening", [w.create("on a log that is not here")]
+    w = Writer()
+    w.open()
+    w.create("the key is under the mat", left=2)  # as in the commit that is held
+    yield "BadChain", "begins inside a commit", [w.create("another second entry")]
 
 
 def bad_runs() -> Iterator[Bad]:
