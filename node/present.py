@@ -40,6 +40,7 @@ def record_of(seen: Seen, now_us: int) -> dict[str, Any]:
     out |= {k: v for k, v in optional.items() if v is not None}
     successors = successors_of(seen)
     if successors:
+        out["successor"] = successors[0]
         out["successors"] = successors
         out["conflict"] = len(successors) > 1
     return out

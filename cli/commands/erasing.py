@@ -61,6 +61,9 @@ def _condition(where: str | None) -> dict[str, Any] | None:
 
 def _show_forgotten(cli: Cli, result: dict[str, Any], *, dry_run: bool) -> None:
     out = cli.output
+    if not any(result.get(key) for key in ("erased", "would_erase", "left")):
+        out.line(dim("nothing to erase"))
+        return
     out.line("would erase:" if dry_run else "erased:")
     labels = {_record_of(found): "derived from it" for found in result.get("derived", [])}
     labels |= {_record_of(found): "its source" for found in result.get("sources", [])}

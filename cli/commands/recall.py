@@ -23,7 +23,7 @@ _STATE_STYLES: Final = {
     "erased": "red",
 }
 _TIMES: Final = ("valid_from", "valid_to", "expires", "recorded_at", "created_at")
-_SHOWN_APART: Final = frozenset({"agent", "record", "text", "state", "kind"})
+_SHOWN_APART: Final = frozenset({"agent", "record", "text", "state", "kind", "successor"})
 
 
 @click.command(cls=RoostCommand)
@@ -109,12 +109,13 @@ def _show_list(out: Output, result: dict[str, Any]) -> None:
         state = str(item.get("state"))
         text = "" if item.get("text") is None else str(item["text"])
         if item.get("successor"):
-            text = f"{text} (now {item['successor']})".strip()
+            now = ", ".join(map(str, item.get("successors") or [item["successor"]]))
+            text = f"{text} (now {now})".strip()
         rows.append(
             [
                 ids[str(item["record"])],
                 Span(state, _STATE_STYLES.get(state, "bold")),
-                str(item.get("kind")),
+                str(item.get("kind") or ""),
                 local_date(item.get("recorded_at")),
                 text,
             ]
@@ -142,7 +143,7 @@ def show(cli: Cli, agent: str, record: str) -> None:
             cli.output.block(str(result["text"]))
             cli.output.line()
         rest = {k: v for k, v in result.items() if k not in _SHOWN_APART}
-        fields = [("kind", str(result.get("kind")))]
+        fields = [("kind", str(result["kind"]))] if result.get("kind") else []
         fields += [(k, _field(k, v)) for k, v in rest.items() if v not in (None, [], {}, "")]
         cli.output.fields([f for f in fields if not f[0].endswith("_us")])
 

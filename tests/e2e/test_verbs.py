@@ -58,3 +58,14 @@ async def test_a_peer_that_hangs_up_is_no_fault(two: list[Node]) -> None:
         await a("peers.remove", device=b.device)
         await b.stop()
         assert not [line for line in a.lines if line["level"] == "error"]
+
+
+async def test_a_replaced_record_names_its_successor_in_lists(two: list[Node]) -> None:
+    a, _ = two
+    async with running(a):
+        await a("agent.create", name="muse", passphrase=PASSPHRASE)
+        old = await remember(a, "muse", "bees on the roof")
+        new = await a("revise", agent="muse", record=old, text="bees in the shed", reason="moved")
+        rows = (await a("list", agent="muse"))["records"]
+        found = {r["record"]: r.get("successor") for r in rows}
+        assert found == {old: new["record"], new["record"]: None}
