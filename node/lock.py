@@ -69,9 +69,8 @@ class HomeLock:
             raise self._failed(exc) from exc
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            said = json.dumps({"pid": os.getpid(), "role": role.value}) + "\n"
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, said.encode(), 0)
+            _say(descriptor, role)
         except OSError as exc:
             os.close(descriptor)
             if exc.errno in {errno.EWOULDBLOCK, errno.EACCES}:
@@ -93,6 +92,16 @@ class HomeLock:
             f"cannot lock {self._home.path}: {exc.strerror or exc}",
             hint="check the disk and the permissions of the file `lock` in it",
         )
+
+
+def _say(descriptor: int, role: Role) -> None:
+    """Write down who holds it; a full disk is no reason not to hold, and to read what is there."""
+    said = json.dumps({"pid": os.getpid(), "role": role.value}) + "\n"
+    try:
+        os.pwrite(descriptor, said.encode(), 0)
+    except OSError as exc:
+        if exc.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
 
 
 def holder(home: Home) -> Holder:

@@ -1,5 +1,6 @@
 """The lock of a home, within one process; tests/e2e has those between processes."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -30,6 +31,20 @@ def test_one_holds_it_and_says_who(home: Home) -> None:
     assert (first.held, holder(home)) == (False, UNKNOWN)
     assert second.try_acquire(Role.NODE)
     second.release()
+
+
+def test_a_full_disk_does_not_keep_anybody_out(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there can still be read; only who holds it is not said."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    first = HomeLock(home)
+    assert first.try_acquire(Role.COMMAND)
+    assert not HomeLock(home).try_acquire(Role.COMMAND)
+    assert holder(home) == UNKNOWN
+    first.release()
 
 
 @pytest.mark.parametrize(
