@@ -76,7 +76,8 @@ def import_rows(author: Author, rows: Sequence[ImportRow], now_us: int) -> Impor
     values: set[tuple[bytes, str]] = set()
     created: list[tuple[ImportRow, RecordId]] = []
     with author.commit(Via.IMPORTER, now_us) as commit:
-        for row in rows:
+        # By age, as ids of exports sort: what a record was derived from comes before it.
+        for row in sorted(rows, key=lambda r: bytes(r.origin or b"")):
             try:
                 record = _import(store, commit, row, values, now_us, fresh)
             except (UsageError, RefusedError, BadInput) as exc:
