@@ -23,9 +23,11 @@ from keys.keyfile import (
 )
 from keys.limits import VAULT_BYTES_MAX
 from keys.recovery import new_code, recovery_hash, recovery_key
-from keys.signing import OwnerKey
+from keys.signing import DeviceKey, OwnerKey
+from keys.statements import Statement, device_proof, sign
 from keys.vault import DEFAULT_COST, Cost, open_owner, seal_owner
 from memory.nodedb import open_node_db
+from node.clock import SystemClock
 from node.hardening import no_core_file
 from node.home import Home, make_home
 from node.lock import HomeLock, Role, holder, in_use
@@ -64,16 +66,16 @@ def init_home(
     try:
         _check_unused(home)
         secure_directory(home.keys_dir)
-        device = _device_key(home)
+        key = _device_key(home)
         owner_key = _own(home, owner_key, vault, passphrase)
         Marker.create(home)
         settings = {"name": device_name, "owner": str(owner_key.owner), "owner_name": owner_name}
         if code is not None:
             settings["recovery"] = recovery_hash(recovery_key(code).public).hex()
-        _make_database(home, settings)
+        _make_database(home, settings, _certificate(owner_key, key, device_name))
     finally:
         lock.release()
-    made = {"device": str(device), "owner": str(owner_key.owner), "home": str(home.path)}
+    made = {"device": str(key.device), "owner": str(owner_key.owner), "home": str(home.path)}
     return made if code is None else made | {"recovery": code}
 
 
@@ -87,10 +89,22 @@ def _check_unused(home: Home) -> None:
         )
 
 
-def _device_key(home: Home) -> str:
+def _device_key(home: Home) -> DeviceKey:
     if os.path.lexists(home.keys_dir / DEVICE_KEY_NAME):
-        return str(load_device_key(home.keys_dir).device)
-    return str(create_device_key(home.keys_dir).device)
+        return load_device_key(home.keys_dir)
+    return create_device_key(home.keys_dir)
+
+
+def _certificate(owner: OwnerKey, device: DeviceKey, name: str) -> Statement:
+    """That the device is its owner's: what others grant to the owner reaches it from the start."""
+    body = {
+        "owner": owner.public,
+        "device": device.public,
+        "name": name,
+        "proof": device_proof(device, owner.public),
+        "wall_ms": SystemClock().now_us() // 1000,
+    }
+    return sign(owner, "certify", body, agent=b"", after=[])
 
 
 def _own(home: Home, fresh: OwnerKey, vault: bytes, passphrase: str) -> OwnerKey:
@@ -107,13 +121,14 @@ def _own(home: Home, fresh: OwnerKey, vault: bytes, passphrase: str) -> OwnerKey
         ) from exc
 
 
-def _make_database(home: Home, settings: dict[str, str]) -> None:
+def _make_database(home: Home, settings: dict[str, str], certificate: Statement) -> None:
     temporary = home.path / _NEW_DATABASE
     try:
         for left in home.path.glob(_NEW_DATABASE + "*"):
             left.unlink()
         with open_node_db(temporary) as database:
             database.set_settings(**settings)
+            database.owner_statements.add([certificate])
         temporary.replace(home.database_path)
         descriptor = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -61,6 +61,22 @@ async def test_a_foreign_agent_is_offered_and_not_fetched_before_it_is_accepted(
         await until_true(lambda: holds(b, "muse", record))
 
 
+async def test_what_is_granted_to_an_owner_reaches_the_devices_of_that_owner(
+    two: list[Node],
+) -> None:
+    a, b = two
+    async with running(a, b) as tasks:
+        await pair(a, b, tasks, mine=False)
+        await a("agent.create", name="muse", passphrase=PASSPHRASE)
+        owner = str(await b.core.ownership.owner())
+        await a("grant", agent="muse", subject=owner, rights=["write"], passphrase=PASSPHRASE)
+        await until_true(lambda: b.said("agent.offered"))
+        await b("agent.accept", agent="muse", passphrase=PASSPHRASE)
+        await equal("muse", a, b)
+        record = await remember(b, "muse", "by a device of another owner")
+        await until_true(lambda: holds(a, "muse", record))
+
+
 async def test_news_is_passed_on_by_a_node_in_the_middle(three: list[Node]) -> None:
     a, b, c = three
     async with running(a, b, c) as tasks:
