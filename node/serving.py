@@ -43,6 +43,7 @@ from sync.messages import (
     PayloadsRequest,
     PullRequest,
     Refusal,
+    StatementsReply,
     StatementsRequest,
     agent_of_path,
     agreed_version,
@@ -140,22 +141,19 @@ class PeerApi:
         handle = self._handle(agent)
         if proof and not self._exchange.may_read(handle, device):
             await self._take_proof(handle, device, proof)
-        may_read = self._exchange.may_read(handle, device)
-        removed = frozenset() if may_read else removals(handle.store.authority, device)
-        if not may_read and not removed:
-            raise _RefusedError(NOT_FOUND)
+        known = self._exchange.may_read(handle, device)
+        if not known and not removals(handle.store.authority, device):
+            raise _RefusedError(NOT_FOUND)  # without a hop (1.)
+        now_ms = self._core.clock.now_us() // 1000
 
         def answer(store: AgentStore) -> bytes | None:
-            boxes = _boxes(store, device) if may_read else []
-            reply = answer_statements(
-                store, asked, may_read=may_read, removals=removed, boxes=boxes
-            )
+            reply = statements_for(store, device, asked, now_ms)
             return reply.encode() if reply else None
 
         body = await handle.read(answer)
         if body is None:
             raise _RefusedError(NOT_FOUND)
-        if may_read:
+        if self._exchange.may_read(handle, device):
             told = self._exchange.peer(device).told(handle.agent)
             told.statements_digest = statements_digest(asked.have)
         return self._whole(body)
@@ -296,6 +294,17 @@ def refused(refusal: Refusal) -> web.Response:
     return response
 
 
-def _boxes(store: AgentStore, device: DeviceId) -> list[KeyBox]:
-    """The agent's fingerprint keys, sealed to a device (R25)."""
-    return [KeyBox(key.commitment, seal(device, key.secret)) for key in store.keys]
+def statements_for(
+    store: AgentStore, device: DeviceId, asked: StatementsRequest, now_ms: int
+) -> StatementsReply | None:
+    """The reply to a request for statements; None means ``NOT_FOUND``. To be called in one hop.
+
+    The right is asked in the hop that reads: a removal may have been folded since the request came.
+    The keys are those that statements commit to: the one that a removal is about to name must not
+    reach the device that it removes (R25).
+    """
+    may_read = store.authority.holds_device(device, "read", now_ms).held
+    removed = frozenset() if may_read else removals(store.authority, device)
+    keys = store.folder.keys if may_read else []
+    boxes = [KeyBox(key.commitment, seal(device, key.secret)) for key in keys]
+    return answer_statements(store, asked, may_read=may_read, removals=removed, boxes=boxes)
