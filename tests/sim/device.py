@@ -79,10 +79,10 @@ class Device(Node, Server):
         self.marker = FusedMarker.load(self.disk.home)
         self.marker.fuse = self.fuse
         self.keys = set(self._load_keys())
-        connection = open_connection(self.disk.database)
+        self.raw = open_connection(self.disk.database)
         if not self.sim.durable:
-            connection.execute("PRAGMA synchronous=OFF")
-        raw = cast("Any", FusedConnection(connection, self.fuse, self.disk.database))
+            self.raw.execute("PRAGMA synchronous=OFF")
+        raw = cast("Any", FusedConnection(self.raw, self.fuse, self.disk.database))
         self.store = AgentStore(raw, self.sim.agent, self.keys, self.device)
         self.door = InlineDoor(raw)
         self.author = Author(self.store, self.key)
@@ -227,6 +227,12 @@ class Device(Node, Server):
         """The pieces of an answer to a peer."""
         async for piece in serving.answer(self, peer, path, body):
             yield piece
+
+    def entries(self) -> set[bytes]:
+        """The hashes of all entries that it holds, be it up or down; nothing dies of this."""
+        if not self.up:
+            return self.disk.entries()
+        return {h for (h,) in self.raw.execute("SELECT hash FROM entry")}
 
     def fresh_entries(self) -> list[tuple[Any, ...]]:
         """Entries of our own device that entered the log since the last look."""

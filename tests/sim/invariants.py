@@ -28,6 +28,7 @@ def check(world: World) -> None:
     if not world.first.store.waiting_for_key:
         found = differences(world.first.store)
         assert not found, "other than the reference:\n" + "\n".join(found[:5])
+    world.counts["entries with the removed alone"] += _lose_the_unreachable(world, readers)
     shaky = _shaky(world)
     for reader in readers:
         if not reader.store.waiting_for_key:
@@ -96,6 +97,12 @@ def _check_bytes(world: World, device: Device) -> None:
         assert not left, f"{device.name}: {path.name} still holds {left}"
 
 
+def _lose_the_unreachable(world: World, readers: list[Device]) -> int:
+    """After a restore, what only devices hold that may not read any more is lost, too (R25)."""
+    held = set[bytes]().union(*(d.entries() for d in readers))
+    return world.ledger.lose(held) if world.counts["restores"] else 0
+
+
 # -- promises ------------------------------------------------------------------------------------
 
 
@@ -149,7 +156,8 @@ def _row(reader: Device, record: bytes) -> tuple[str, str, str, int] | None:
 
 
 def _is_there(reader: Device) -> Callable[[Promise], str | None]:
-    tombstones = {r for (r,) in reader.rows("SELECT record FROM tombstone WHERE effective = 1")}
+    # One that was struck out later counts: the payload may be nowhere by then (R30).
+    tombstones = {r for (r,) in reader.rows("SELECT record FROM tombstone")}
 
     def problem(promise: Promise) -> str | None:
         row = _row(reader, promise.record)

@@ -51,12 +51,7 @@ def restore(world: World, device: Device) -> None:
     world.counts[f"restore: {how}"] += 1
     device.crash()
     _put(world, device, world.random.choice(copies), how)
-    held: set[bytes] = set()
-    for other in world.devices.values():
-        if other.up:
-            held |= {h for (h,) in other.rows("SELECT hash FROM entry")}
-        else:
-            held |= other.disk.entries()
+    held: set[bytes] = set().union(*(other.entries() for other in world.devices.values()))
     world.counts["entries lost with a disk"] += world.ledger.lose(held)
 
 

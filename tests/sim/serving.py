@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from crdt.vector import vector_digest
 from keys.authority import Authority
 from keys.ids import DeviceId
-from keys.signing import seal
-from node.exchange import removals
+from node.serving import statements_for
 from sync.messages import (
     NOT_FOUND,
     VERSIONS,
     Hello,
-    KeyBox,
     PayloadsRequest,
     PullRequest,
     Refusal,
@@ -23,7 +21,7 @@ from sync.messages import (
     agent_of_path,
     agreed_version,
 )
-from sync.serve import PayloadServer, PullServer, answer_statements, proof_in
+from sync.serve import PayloadServer, PullServer, proof_in
 
 if TYPE_CHECKING:
     from tests.sim.device import Device
@@ -82,17 +80,8 @@ async def _statements(device: Device, peer: DeviceId, body: bytes) -> bytes | Re
                 device.sim.counts["proofs taken"] += 1
 
         await device.hop(take)
-    may_read = device.may_read(peer)
-    removed = frozenset() if may_read else removals(device.store.authority, peer)
-    if not may_read and not removed:
-        return NOT_FOUND
-
-    boxes = [KeyBox(k.commitment, seal(peer, k.secret)) for k in device.store.keys]
-    reply = await device.read(
-        lambda store: answer_statements(
-            store, asked, may_read=may_read, removals=removed, boxes=boxes if may_read else []
-        )
-    )
+    now_ms = device.now_ms
+    reply = await device.read(lambda store: statements_for(store, peer, asked, now_ms))
     return NOT_FOUND if reply is None else reply.encode()
 
 

@@ -15,6 +15,7 @@ class Theme:
     factors: Mapping[str, float] = field(default_factory=dict)
     mishaps: float = 0.12  # of all that begins
     fault_rate: float = 0.02
+    fewest: int = 2  # devices
 
 
 THEMES = (
@@ -70,6 +71,7 @@ THEMES = (
             "entries that do not count",
         ),
         {"revoke": 4, "grant": 4},
+        fewest=4,
     ),
     Theme(
         "forgetting",

@@ -56,8 +56,8 @@ class World(memory_world.World):
         self._found()
 
     def _found(self) -> None:
-        count = self.random.randint(2, 5)
-        alices = self.random.randint(1, min(count, 3)) if count > 2 else count
+        count = self.random.randint(self.theme.fewest, 5)
+        alices = self.random.randint(1, min(count - 1, 3)) if count > 2 else count
         for name in "abc"[:alices]:
             self.certify(name)
         for i, name in enumerate("abcde"[:count]):
@@ -213,6 +213,7 @@ class World(memory_world.World):
             self.schedule.run()
             self._raise()
             stalled += [names for session, names in sessions if session.stalled]
+            assert not self.schedule.tasks, f"left hanging: {[t.name for t in self.schedule.tasks]}"
             assert not any(s.broken for s, _ in sessions), "a session broke without a cause"
         return stalled
 
