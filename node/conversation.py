@@ -136,7 +136,9 @@ class Conversation:
         agreed_version(reply.versions)
         now_ms = self._core.clock.now_us() // 1000
         offset_ms = reply.clock_ms - (sent_ms + now_ms) // 2
-        await self._exchange.met(self._client.device, reply, str(self._address), offset_ms)
+        await self._exchange.met(
+            self._client.device, reply, offset_ms, at=str(self._address), caller=None
+        )
         self._want(self.shared(reply))
 
     def shared(self, reply: Hello) -> list[AgentId]:

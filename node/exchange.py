@@ -23,6 +23,7 @@ from memory.peers import Source
 from memory.store import AgentStore
 from node.agents import AgentHandle
 from node.core import NodeCore
+from node.reachable import plain_host
 from sync.frames import Announce, StatementsChanged
 from sync.messages import VERSIONS, Hello, SharedAgent
 from sync.plan import holds
@@ -231,11 +232,11 @@ class Exchange:
         )
 
     async def met(
-        self, device: DeviceId, hello: Hello, address: str | None, offset_ms: int | None
+        self, device: DeviceId, hello: Hello, offset_ms: int, *, at: str | None, caller: str | None
     ) -> None:
         """Take note of a peer's hello: where it is, and how it stands with each agent.
 
-        ``address`` is where it answered, None where it called.
+        ``at`` is the address where it answered; of one that called us ``caller`` is the host.
         """
         state = self.peer(device)
         if state.met(hello.boot_nonce) and not state.cloned:
@@ -248,19 +249,19 @@ class Exchange:
             told = state.told(shared.agent)
             told.shared = True
             told.set_digests(shared.vector_digest, shared.statements_digest)
-        await self._store(device, hello, address, offset_ms)
-
-    async def _store(
-        self, device: DeviceId, hello: Hello, address: str | None, offset_ms: int | None
-    ) -> None:
         now_us = self.core.clock.now_us()
-        told = [str(a) for a in hello.addresses]
-        await self.core.db.run(lambda db: db.peers.seen(device, address, offset_ms, now_us))
+        await self.core.db.run(lambda db: db.peers.seen(device, at, offset_ms, now_us))
+        places = [str(a) for a in hello.addresses] + ([at] if at is not None else [])
+        if caller is not None and hello.addresses:
+            places.append(str(Address(plain_host(caller), hello.addresses[0].port)))
+        await self._store(device, hello, places[:ADDRESSES_MAX], now_us)
+
+    async def _store(self, device: DeviceId, hello: Hello, now: Sequence[str], now_us: int) -> None:
         peer = await self.core.db.run(lambda db: db.peers.get(device))
         if peer is None:
             return
         stored = [a.address for a in peer.addresses if a.source is Source.STORED]
-        places = merged(told, stored)
+        places = merged(now, stored)
         if set(places) != set(stored):
             await self.core.db.run(
                 lambda db: db.peers.replace_addresses(device, Source.STORED, places, now_us)

@@ -26,7 +26,8 @@ from sync.discovery import Discovery, Surroundings
 from sync.links import LinkChanges
 
 WAITING_MAX: Final = 256
-LOOK_S: Final = 2.0  # for answers to a question that was just asked
+LOOK_S: Final = 4.0  # for the first advert, where this node has only just begun to listen
+LOOK_AGAIN_S: Final = 0.2
 SETTLE_S: Final = 1.0  # a change of addresses comes as several
 WAKE_LOOK_S: Final = 30.0
 SUSPENDED_US: Final = 5_000_000
@@ -115,10 +116,7 @@ class Finding:
 
     async def _look(self) -> dict[DeviceId, tuple[Address, ...]]:
         """Who is behind each advert with a pairing port, by the leaf that it shows."""
-        if not any(f.pairing_port for f in self._discovery.found):
-            self._discovery.refresh()
-            await self._core.clock.sleep(LOOK_S)
-        adverts = [f for f in self._discovery.found if f.pairing_port][:WAITING_MAX]
+        adverts = await self._adverts()
         async with asyncio.TaskGroup() as tasks:
             asked = [tasks.create_task(_leaf_at(f.pairing_addresses())) for f in adverts]
         found: dict[DeviceId, tuple[Address, ...]] = {}
@@ -127,6 +125,15 @@ class Finding:
             if device is not None and device != self._core.device:
                 found[device] = advert.pairing_addresses()
         return found
+
+    async def _adverts(self) -> list[Found]:
+        """The adverts with a pairing port; where there is none, wait a moment for one."""
+        until_s = self._core.clock.monotonic_s() + LOOK_S
+        while True:
+            adverts = [f for f in self._discovery.found if f.pairing_port]
+            if adverts or self._core.clock.monotonic_s() >= until_s:
+                return adverts[:WAITING_MAX]
+            await self._core.clock.sleep(LOOK_AGAIN_S)
 
 
 class Changes:

@@ -22,6 +22,7 @@ from keys.ids import DeviceId
 from keys.limits import PAIR_GIFT_BYTES_MAX, PAIR_MESSAGE_BYTES_MAX
 from keys.tls import pairing_client_context
 from node.accepting import handshake
+from node.reachable import plain_host
 from node.server import leaf_of
 
 PROTOCOL: Final = "roost-pair"
@@ -41,7 +42,7 @@ class PairStream:
     @property
     def host(self) -> str:
         """Where the other side is."""
-        return str(self._writer.get_extra_info("peername")[0])
+        return plain_host(str(self._writer.get_extra_info("peername")[0]))
 
     @classmethod
     async def dial(cls, address: Address) -> tuple[Self, DeviceId]:

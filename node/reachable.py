@@ -31,6 +31,13 @@ def reachable_at(listener: socket.socket) -> tuple[Address, ...]:
     return tuple(found[:ADDRESSES_MAX])
 
 
+def plain_host(host: str) -> str:
+    """An address as its own family writes it: an IPv4 one that came over IPv6 is IPv4."""
+    bare = host.partition("%")[0]
+    mapped = ipaddress.IPv6Address(bare).ipv4_mapped if ":" in bare else None
+    return str(mapped) if mapped is not None else host
+
+
 def _own_hosts(*, both: bool) -> Iterator[ipaddress.IPv4Address | ipaddress.IPv6Address]:
     for adapter in ifaddr.get_adapters():
         for text in _texts(adapter.ips):

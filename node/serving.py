@@ -113,7 +113,9 @@ class PeerApi:
         except IncompatibleError as exc:
             self._exchange.peer(device).error = exc.code  # it finds out from the answer, too
         else:
-            await self._exchange.met(device, hello, None, hello.clock_ms - now_ms)
+            await self._exchange.met(
+                device, hello, hello.clock_ms - now_ms, at=None, caller=request.remote
+            )
             self._exchange.on_hello(device, hello)
         return self._whole((await self._exchange.hello_for(device)).encode())
 

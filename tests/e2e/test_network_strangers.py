@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import statistics
+import time
 from pathlib import Path
 
 import pytest
 
+from keys.ids import AgentId
 from keys.signing import DeviceKey
 from keys.tls import certificate_of, client_context
 from sync.messages import CONTENT_TYPE, VERSIONS, Hello
@@ -198,6 +201,31 @@ async def test_x_59_no_right_and_no_such_agent_get_the_same_bytes(two: list[Node
             assert len(set(got)) == 1, verb
             assert got[0].startswith(b"HTTP/1.1 404 ")
             assert got[0].endswith(b"\x81\xa5error\xa9not_found")
+
+
+async def test_x_59_no_right_and_no_such_agent_take_the_same_time(two: list[Node]) -> None:
+    a, b = two
+    async with running(a, b):
+        await befriend(a, b)
+        await a("agent.create", name="secret", passphrase=PASSPHRASE)
+        await b.network.stop()
+        context = await asyncio.to_thread(client_context, b.core.key, certificate_of(a.core.key))
+        host, port = a.address.split(":")
+        reader, writer = await asyncio.open_connection(
+            host, int(port), ssl=context, server_hostname=""
+        )
+        body = b"\x83\xa4have\x90\xa5limit\x01\xa4skip\x90"
+        real, unknown = str(a.handle("secret").agent), str(AgentId(bytes(32)))
+        took: dict[str, list[float]] = {real: [], unknown: []}
+        for turn in range(1_000):
+            for agent in (real, unknown) if turn % 2 else (unknown, real):
+                head = f"POST /v1/agents/{agent}/pull HTTP/1.1\r\nHost: roost\r\n"
+                started = time.perf_counter()
+                writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+                await reader.readuntil(b"not_found")
+                took[agent].append(time.perf_counter() - started)
+        assert 0.8 < statistics.median(took[real]) / statistics.median(took[unknown]) < 1.2
+        writer.close()
 
 
 async def test_x_59_a_hello_names_no_agent_that_the_peer_may_not_read(two: list[Node]) -> None:
