@@ -186,7 +186,12 @@ def _is_gone(reader: Device) -> Callable[[Promise], str | None]:
 
 
 def _is_withheld(reader: Device) -> Callable[[Promise], str | None]:
+    # Built on what was cut: held and listed, until a person adopts it (DESIGN 6).
+    held = {e for (e,) in reader.rows("SELECT hash FROM entry WHERE reason = 'waiting'")}
+
     def problem(promise: Promise) -> str | None:
+        if not held.isdisjoint(promise.entries):
+            return None
         row = _row(reader, promise.record)
         return f"readable as {row[2]}" if row is not None and row[3] else None
 

@@ -140,8 +140,10 @@ class Session:
         if failure and client.tally.expected == 0:
             raise WireError
         outcome = outcome_of(client, await device.read(lambda store: store.vector()))
-        if outcome.error in (CUT, GONE):
+        if outcome.error == CUT:
             raise WireError
+        if outcome.error == GONE:
+            raise RefusedByPeerError
         mine = await device.read(lambda store: store.vector_digest())
         try:
             self._rounds.finished(outcome, new, (mine, self._theirs or b""))
