@@ -17,7 +17,7 @@ from typing import Final
 
 from keys.address import Address
 from keys.authority import Authority
-from keys.errors import UnreachableError
+from keys.errors import StoreError, UnreachableError
 from keys.ids import AgentId
 from keys.signing import SigningKey
 from memory.nodedb import KnownAgent
@@ -50,6 +50,7 @@ from sync.recovery import RECOVER_PATH, RecoverReply, RecoverRequest
 
 OFFERS_MAX: Final = 1_024
 RECEIPT_S: Final = 0.25  # of quiet after news, then the peer is told what we hold now
+DISK_FULL: Final = "disk is full"  # in what SQLite says
 GONE: Final = code_of_refusal(NOT_FOUND.body)
 
 
@@ -167,6 +168,10 @@ class Conversation:
                 told = self._state.told(agent)
                 told.shared, told.reason = False, Missing.NOT_GRANTED
                 return 0
+            except StoreError as exc:
+                if DISK_FULL in exc.message:
+                    self._state.told(agent).reason = Missing.DISK_FULL
+                raise
 
     async def _pull(self, handle: AgentHandle) -> int:
         source = self._source(handle.agent)

@@ -95,13 +95,17 @@ class WatchHub:
     async def run(self) -> None:
         """Announce what changes, until cancelled."""
         for handle in self._exchange.core.agents.all():
-            await self._look(handle)
+            self.changed(handle)
         while True:
             await self._wake.wait()
             self._wake.clear()
             changed, self._changed = self._changed, {}
             for handle in changed.values():
-                await self._look(handle)
+                try:
+                    await self._look(handle)
+                except Exception as exc:  # noqa: BLE001 - one agent's file is not the node's end
+                    core = self._exchange.core
+                    core.journal.error("announce.failed", exc, agent=handle.agent)
 
     async def _look(self, handle: AgentHandle) -> None:
         vector, statements = await handle.read(_state)

@@ -38,6 +38,11 @@ async def status(core: NodeCore, network: Network, params: Params, emit: Emit | 
         for p in peers
         if abs(p.get("clock_offset_ms") or 0) > OFFSET_MS_MAX
     ]
+    alerts += [
+        {"code": "clone", "message": f"{p['name']} runs twice: two copies of one device are up"}
+        for p in peers
+        if p.get("cloned")
+    ]
     return {
         "device": str(core.device),
         "name": await core.ownership.device_name(),

@@ -94,7 +94,7 @@ async def test_a_node_that_comes_back_on_another_port_is_found_again(two: list[N
         await pair(a, b, tasks)
         await a("agent.create", name="muse", passphrase=PASSPHRASE)
         await equal("muse", a, b)
-        before = b.address
+        before, b.port = b.address, 0
         await b.stop()
         record = await remember(a, "muse", "while b was away")
         await b.start(tasks)
@@ -222,3 +222,19 @@ def _restore(backup: Path, home: Path) -> None:
         found.unlink()
     for saved in (backup / "agents").iterdir():
         shutil.copy(saved, home / "agents" / saved.name)
+
+
+async def test_s_a7_two_live_copies_of_one_device_are_noticed_by_a_peer(
+    two: list[Node], tmp_path: Path
+) -> None:
+    a, b = two
+    async with running(a, b):
+        await befriend(a, b)
+        await a.stop()
+        await asyncio.to_thread(shutil.copytree, tmp_path / "a", tmp_path / "copy")
+    copy = Node(tmp_path / "copy", new=False)
+    async with running(a, b, copy):
+        for node in (a, copy, a, copy):
+            await node("sync")
+        assert b.said("peer.cloned")
+        assert "clone" in {alert["code"] for alert in (await b("status"))["alerts"]}

@@ -32,11 +32,12 @@ WAIT_S = 10.0
 class Node:
     """A home, and its node while it runs."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, new: bool = True) -> None:
         self.path, self.name = path, path.name
-        init_home(
-            path, name=path.name, owner=None, recovery=True, passphrase=PASSPHRASE, cost=CHEAP
-        )
+        if new:
+            init_home(
+                path, name=path.name, owner=None, recovery=True, passphrase=PASSPHRASE, cost=CHEAP
+            )
         self.lines: list[dict[str, Any]] = []
         self.port = 0
         self.running = False
@@ -48,6 +49,7 @@ class Node:
         home = await asyncio.to_thread(open_home, self.path)
         self.core = await NodeCore.open(home, clock, self.journal)
         self.listener = open_listener(f"127.0.0.1:{self.port}", None)
+        self.port = self.listener.getsockname()[1]
         self.network = Network(self.core, UpOptions(no_discovery=True), self.listener)
         self.dispatch = Dispatcher(self.core, lambda: self.network)
         await self.network.start(tasks)
