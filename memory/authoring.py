@@ -45,7 +45,6 @@ from keys.limits import COMMIT_BYTES_MAX, COMMIT_ENTRIES_MAX, INCARNATION_BYTES,
 from keys.signing import ENTRY_DOMAIN, DeviceKey, random_bytes
 from memory.logs import LogRow, NewEntry
 from memory.store import AgentStore
-from memory.transaction import transaction
 
 
 @dataclass(slots=True)
@@ -96,7 +95,7 @@ class Author:
             )
         doubt = self.renew
         try:
-            with transaction(self.store.connection):
+            with self.store.changing():
                 commit = self._begin(via, now_us)
                 yield commit
                 new = commit.finish()
@@ -266,7 +265,7 @@ class Commit:
     def _draft(self, record: RecordId, seq: int) -> _Draft | None:
         if record in self._tombstones:
             named, reason = self._tombstones[record]
-            prints = [Fingerprint(p.norm, p.key, p.mac) for p in self.store.prints_of(named)]
+            prints = [Fingerprint(p.norm, p.key, p.mac) for p in self.store.folder.prints_of(named)]
             return _Draft(record, encode_tombstone(named, reason, prints), PayloadKind.TOMBSTONE)
         base = self._base(record)
         ops = [op for op in self._ops[record].values() if _has_effect(op, base)]

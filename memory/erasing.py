@@ -51,6 +51,11 @@ class Tombstones:
         )
         return header.hash
 
+    def has(self, entry: bytes) -> bool:
+        """Whether a tombstone is held, its place verified or not."""
+        found = self._db.execute("SELECT 1 FROM tombstone WHERE hash = ?", (entry,))
+        return found.fetchone() is not None
+
     def evaluate(
         self, folder: Folder, hashes: Iterable[bytes] | None = None
     ) -> tuple[set[bytes], set[bytes]]:

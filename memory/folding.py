@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from crdt.entry import Header, LogId, PayloadKind, decode_header
 from crdt.fingerprint import FingerprintKey, fingerprints
 from crdt.fold import Reason, RecordFold, Stored, Verdict, fold_record
+from crdt.payload import Fingerprint
 from keys.authority import Authority
 from keys.ids import AgentId, RecordId
 from memory.foldkeys import committed
@@ -78,6 +79,15 @@ class Folder:
     def judge(self, header: Header) -> Verdict:
         """The verdict on one entry."""
         return self.judge_of(header.log).judge(header)
+
+    def prints_of(self, record: bytes) -> list[Fingerprint]:
+        """The fingerprints that a tombstone of ``record`` lists: those of its text, if compared."""
+        found = self._db.execute(
+            "SELECT text, kind FROM record WHERE record = ?", (record,)
+        ).fetchone()
+        if found is None or found[1] not in COMPARED_KINDS or not found[0]:
+            return []
+        return fingerprints(self.keys, found[0])
 
     def refold(
         self, records: Iterable[bytes], cache: Mapping[bytes, Header] | None = None

@@ -9,15 +9,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 
 import keys.codec as codec
 from crdt.chain import RawEntry, VerifiedRun
 from crdt.entry import Header, PayloadKind
-from crdt.fingerprint import NORMALISATION, FingerprintKey, fingerprints
+from crdt.fingerprint import NORMALISATION, FingerprintKey
 from crdt.log import AheadTombstone, Appended, ServedRun, Stretch, Vector, Want
-from crdt.payload import ENGINE, Fingerprint
+from crdt.payload import ENGINE
 from crdt.vector import statements_digest, vector_digest
 from keys.authority import Authority
 from keys.errors import BadInput, StoreError
@@ -28,7 +29,6 @@ from memory import erasing, foldkeys, schema
 from memory.erasing import Tombstones, keep_out
 from memory.folding import Folder
 from memory.logs import Logs, NewEntry
-from memory.rows import COMPARED_KINDS
 from memory.standing import Standings
 from memory.transaction import transaction
 from memory.wants import Wants
@@ -78,10 +78,22 @@ class AgentStore:
         now = sorted(set(keys), key=lambda key: key.id)
         if now == self.keys:
             return
-        with transaction(self.connection):
+        with self.changing():
             self.keys = now
             self.folder = self._make_folder()
             self._refold_everything()
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """A transaction; what fails leaves no row, and nothing remembered of one either."""
+        kept = self.authority, self.keys, self.folder
+        try:
+            with transaction(self.connection):
+                yield
+        except BaseException:
+            self.authority, self.keys, self.folder = kept
+            self.folder.forget_judges()
+            raise
 
     def _load_authority(self) -> Authority:
         return Authority(self._agent, self.statements())
@@ -131,7 +143,7 @@ class AgentStore:
             raise BadInput(f"an agent has at most {STATEMENTS_PER_AGENT_MAX} statements")
         if not new:
             return 0
-        with transaction(self.connection):
+        with self.changing():
             self.connection.executemany(
                 "INSERT OR IGNORE INTO statement VALUES (?, ?, ?, ?)",
                 [(s.id, s.data, s.signature, now_us) for s in new],
@@ -176,7 +188,7 @@ class AgentStore:
 
     def append_runs(self, runs: Sequence[VerifiedRun], now_us: int) -> Appended:
         """Append verified runs and fold them, in one transaction; raises ``BadChain``."""
-        with transaction(self.connection):
+        with self.changing():
             new = [
                 entry
                 for run in runs
@@ -213,22 +225,13 @@ class AgentStore:
         cache = {bytes(i.entry.header.hash): i.entry.header for i in new}
         self._fold(records, named, cache=cache)
 
-    def prints_of(self, record: bytes) -> list[Fingerprint]:
-        """The fingerprints that a tombstone of ``record`` lists: those of its text, if compared."""
-        found = self.connection.execute(
-            "SELECT text, kind FROM record WHERE record = ?", (record,)
-        ).fetchone()
-        if found is None or found[1] not in COMPARED_KINDS or not found[0]:
-            return []
-        return fingerprints(self.keys, found[0])
-
     def add_ahead(self, tombstones: Sequence[AheadTombstone]) -> int:
         """Withhold what tombstones name before their chain is here (R30)."""
-        with transaction(self.connection):
+        with self.changing():
             fresh: set[bytes] = set()
             for ahead in tombstones:
                 header = ahead.tombstone.header
-                if ahead.opening.header.log != header.log or self._has_tombstone(header.hash):
+                if ahead.opening.header.log != header.log or self.tombstones.has(header.hash):
                     continue
                 opening = codec.encode(
                     [
@@ -243,12 +246,6 @@ class AgentStore:
             if fresh and not self.waiting_for_key:
                 self._fold(set(), fresh)
         return len(fresh)
-
-    def _has_tombstone(self, entry: bytes) -> bool:
-        return (
-            self.connection.execute("SELECT 1 FROM tombstone WHERE hash = ?", (entry,)).fetchone()
-            is not None
-        )
 
     # -- folding ---------------------------------------------------------------------------------
 
@@ -329,7 +326,7 @@ class AgentStore:
         if self.waiting_for_key:
             raise StoreError("a fingerprint key has not arrived yet", hint="roost sync --once")
         before = self.digest()
-        with transaction(self.connection):
+        with self.changing():
             self._refold_everything()
         return before, self.digest()
 
@@ -386,7 +383,7 @@ class AgentStore:
 
     def add_payloads(self, found: Sequence[tuple[Want, bytes]], now_us: int) -> int:
         """Store payloads that match their headers and are not covered by a tombstone (R32)."""
-        with transaction(self.connection):
+        with self.changing():
             taken = self._wants.take(found, self.folder.tables)
             records = {bytes(record) for record in taken}
             if records and not self.waiting_for_key:

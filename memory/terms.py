@@ -22,7 +22,10 @@ _UNSPACED: Final = (
 )
 _RUN: Final = re.compile(f"[{_UNSPACED}]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_IDENTIFIER: Final = re.compile(r"[A-Za-z0-9]+(?:[-_./:@+#][A-Za-z0-9]+)+[+#]*|[A-Za-z][+#]+")
+# Possessive, and tried at the start of a word alone: a long word costs its length and no more.
+_IDENTIFIER: Final = re.compile(
+    r"(?<![A-Za-z0-9])[A-Za-z0-9]++(?:[-_./:@+#][A-Za-z0-9]++)++[+#]*+|[A-Za-z][+#]++"
+)
 _MAYBE: Final = re.compile(r"[A-Za-z0-9][-_./:@+#][A-Za-z0-9+#]|[A-Za-z][+#]")
 _HAS_CAMEL: Final = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]")
 _WORD: Final = re.compile(r"\w+")

@@ -164,6 +164,17 @@ def _random_text(source: random.Random) -> str:
     return "".join(out)
 
 
+LONG = 200_000
+LONG_TEXTS = ("0.26 " + "x" * LONG, "a-" * LONG, "aB" * LONG, "a+" * LONG, "西" * LONG, "🍕" * LONG)
+
+
+@pytest.mark.parametrize("text", LONG_TEXTS, ids=range(len(LONG_TEXTS)))
+def test_M_F22_X_111_a_long_word_costs_its_length(text: str) -> None:
+    """Not its square: each of these took minutes where the words were looked for carelessly."""
+    words = index_terms(text)
+    assert len(text) <= len(words) <= 10 * len(text)
+
+
 def test_a_query_and_its_limits(a: Node) -> None:
     """Too long a query, and a limit out of range, are errors and not an empty answer."""
     a.remember("bees")
