@@ -107,12 +107,20 @@ class RecordDocument:
 
 
 def _transact(doc: Any, ops: Iterable[Op]) -> None:
-    with doc.transaction() as tx:
-        for op in ops:
-            if op.verb == Verb.PUT:
-                tx.put(_ROOT, op.key, _TYPES[op.type], op.value)
-            else:
-                tx.delete(_ROOT, op.key)
+    """One transaction. It must not outlive its document (use after free, TRAPS.md).
+
+    When an operation raises, the traceback keeps this frame: its reference to the transaction goes.
+    """
+    tx = None
+    try:
+        with doc.transaction() as tx:
+            for op in ops:
+                if op.verb == Verb.PUT:
+                    tx.put(_ROOT, op.key, _TYPES[op.type], op.value)
+                else:
+                    tx.delete(_ROOT, op.key)
+    finally:
+        tx = None
 
 
 def _scalar(value: Any) -> Scalar:

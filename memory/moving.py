@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from crdt.entry import Via
 from crdt.fingerprint import fingerprints
@@ -22,13 +22,11 @@ from keys.ids import RecordId
 from keys.signing import random_bytes
 from memory.authoring import Author, Commit
 from memory.notes import Note, check_note, creation_ops
-from memory.query import Filters, Seen, list_records
+from memory.query import Seen, get
 from memory.rows import COMPARED_KINDS
 from memory.scope import Scope
 from memory.store import AgentStore
 from memory.writing import MARK_ID_BYTES, live_duplicate, refuse_returning
-
-EXPORTED_STATES = ("proposed", "new", "current", "deprecated", "superseded", "expired", "duplicate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +40,7 @@ class ImportRow:
     state: str = "new"
     sources: tuple[RecordId, ...] = ()
     successors: tuple[RecordId, ...] = ()
+    replaces: tuple[RecordId, ...] = ()
 
 
 @dataclass(slots=True)
@@ -57,16 +56,42 @@ def export_page(
     store: AgentStore, scope: Scope, cursor: str | None, *, limit: int, now_us: int
 ) -> tuple[list[Seen], str | None]:
     """Records of an export, page by page; what is erased or withheld is not in it."""
-    page = list_records(
-        store, scope, Filters(states=EXPORTED_STATES), limit=limit, cursor=cursor, now_us=now_us
-    )
-    return page.records, page.next
+    scope.require(store.agent)
+    after = bytes(RecordId.parse(cursor)) if cursor is not None else b""
+    rows = store.connection.execute(
+        "SELECT r.record, coalesce(o.target, r.record) AS first FROM record AS r"
+        " LEFT JOIN link AS o ON o.n = r.n AND o.what = 'origin'"
+        " WHERE r.state NOT IN ('withheld', 'returning', 'erased') AND first > ?"
+        " ORDER BY first, r.record LIMIT ?",
+        (after, limit),
+    ).fetchall()
+    seen = [get(store, scope, RecordId(r[0]), now_us=now_us) for r in rows]
+    return seen, str(RecordId(rows[-1][1])) if len(rows) == limit else None
 
 
 def origin_of(seen: Seen) -> RecordId:
     """The id that a record was first given."""
     origin = seen.detail.get("body", {}).get("origin")
     return RecordId(origin) if isinstance(origin, bytes) and len(origin) == 16 else seen.record
+
+
+def state_of(seen: Seen) -> str:
+    """The state to export: what an import said, as long as only the import has decided since."""
+    said = seen.detail.get("body", {}).get("state")
+    if isinstance(said, str) and (said, seen.state) in _SAME_STATES:
+        return said
+    return seen.state
+
+
+# (as the file said, as it reads after an import, approved or not)
+_SAME_STATES: Final = frozenset(
+    {
+        (said, now)
+        for said in ("new", "current", "proposed")
+        for now in ("proposed", "current", "new")
+    }
+    | {("superseded", "deprecated"), ("superseded", "proposed"), ("deprecated", "proposed")}
+)
 
 
 def import_rows(author: Author, rows: Sequence[ImportRow], now_us: int) -> Imported:
@@ -76,8 +101,7 @@ def import_rows(author: Author, rows: Sequence[ImportRow], now_us: int) -> Impor
     values: set[tuple[bytes, str]] = set()
     created: list[tuple[ImportRow, RecordId]] = []
     with author.commit(Via.IMPORTER, now_us) as commit:
-        # By age, as ids of exports sort: what a record was derived from comes before it.
-        for row in sorted(rows, key=lambda r: bytes(r.origin or b"")):
+        for row in _sources_first(rows):
             try:
                 record = _import(store, commit, row, values, now_us, fresh)
             except (UsageError, RefusedError, BadInput) as exc:
@@ -95,7 +119,24 @@ def import_rows(author: Author, rows: Sequence[ImportRow], now_us: int) -> Impor
                 target = fresh.get(successor) or _known(store, successor)
                 if target is not None:
                     commit.edit(record, [put(next_key(target), "imported")])
+            for replaced in row.replaces:  # those of earlier batches
+                before = _known(store, replaced)
+                if before is not None and replaced not in fresh:
+                    commit.edit(before, [put(next_key(record), "imported")])
     return done
+
+
+def _sources_first(rows: Sequence[ImportRow]) -> list[ImportRow]:
+    """Rows in an order in which what a record was derived from comes before it."""
+    left = sorted(rows, key=lambda r: bytes(r.origin or b""))
+    waiting = {r.origin for r in left if r.origin is not None}
+    out: list[ImportRow] = []
+    while left:
+        ready = [r for r in left if not waiting.intersection(r.sources) - {r.origin}] or left
+        out += ready
+        waiting -= {r.origin for r in ready if r.origin is not None}
+        left = [r for r in left if r not in ready]
+    return out
 
 
 def _import(
@@ -124,6 +165,7 @@ def _import(
     extra: list[tuple[str, Any]] = list(note.extra)
     if row.origin is not None:
         extra.append(("body.origin", bytes(row.origin)))
+        extra.append(("body.state", row.state))
     if row.recorded_ms is not None:
         extra.append(("body.recorded_ms", row.recorded_ms))
     ops = creation_ops(
@@ -147,7 +189,8 @@ def _import(
             extra=tuple(extra),
         )
     )
-    if row.state == "deprecated":
+    gone = row.state == "superseded" and not row.successors  # its successor was erased
+    if row.state == "deprecated" or gone:
         ops.append(put(f"mark.{random_bytes(MARK_ID_BYTES).hex()}", "deprecated imported"))
     return commit.create(ops)
 

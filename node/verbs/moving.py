@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterable
 from typing import Any
 
-from keys.errors import RoostError, UsageError
+from keys.errors import NotFoundError, RoostError, UsageError
 from keys.ids import RecordId
 from keys.limits import APPROVALS_MAX, BATCH_RECORDS_MAX
 from keys.signing import random_bytes
 from memory.authoring import Author
-from memory.moving import Imported, ImportRow, export_page, import_rows, origin_of
+from memory.moving import (
+    Imported,
+    ImportRow,
+    export_page,
+    import_rows,
+    origin_of,
+    state_of,
+)
 from memory.notes import Note
 from memory.query import Seen, get
 from memory.store import AgentStore
@@ -51,7 +60,7 @@ def _line(store: AgentStore, seen: Seen, now_us: int) -> Result:
         "record": str(origin_of(seen)),
         "kind": seen.kind,
         "text": seen.text,
-        "state": seen.state,
+        "state": state_of(seen),
         "category": seen.category,
         "layer": seen.layer,
         "tags": list(seen.tags),
@@ -65,17 +74,22 @@ def _line(store: AgentStore, seen: Seen, now_us: int) -> Result:
         "valid_to": iso(seen.valid_to),
         "expires": iso(seen.expires),
         "recorded_at": iso(recorded * 1000),
-        "derived_from": [str(_origin(store, s, now_us)) for s in seen.detail.get("sources", ())],
-        "successors": [str(_origin(store, RecordId.parse(s), now_us)) for s in successors_of(seen)],
+        "derived_from": _origins(store, seen.detail.get("sources", ()), now_us),
+        "successors": _origins(store, [RecordId.parse(s) for s in successors_of(seen)], now_us),
+        "replaces": _origins(store, store.folder.tables.linked(seen.record, "next"), now_us),
     }
     return {k: v for k, v in line.items() if v not in (None, [])}
 
 
-def _origin(store: AgentStore, record: bytes, now_us: int) -> RecordId:
-    try:
-        return origin_of(get(store, person_scope(store), RecordId(record), now_us=now_us))
-    except RoostError:
-        return RecordId(record)
+def _origins(store: AgentStore, records: Iterable[bytes], now_us: int) -> list[str]:
+    """The first ids of records that are in the export, sorted; erased ones are not."""
+    found = []
+    for record in records:
+        with contextlib.suppress(NotFoundError):
+            seen = get(store, person_scope(store), RecordId(record), now_us=now_us)
+            if seen.state not in ("erased", "withheld", "returning"):
+                found.append(str(origin_of(seen)))
+    return sorted(found)
 
 
 async def import_begin(core: NodeCore, params: Params) -> Result:
@@ -147,6 +161,7 @@ def _row(taken: Params, line: int, run: bytes) -> ImportRow:
     state = taken.optional_text("state") or "new"
     sources = tuple(RecordId.parse(t) for t in taken.texts("derived_from"))
     successors = tuple(RecordId.parse(t) for t in taken.texts("successors"))
+    replaces = tuple(RecordId.parse(t) for t in taken.texts("replaces"))
     note = Note(
         text=taken.text("text"),
         kind=kind,
@@ -173,6 +188,7 @@ def _row(taken: Params, line: int, run: bytes) -> ImportRow:
         state=state,
         sources=sources,
         successors=successors,
+        replaces=replaces,
     )
 
 
