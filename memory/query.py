@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import keys.codec as codec
-from keys.errors import AmbiguousError, NotFoundError, UsageError
+from keys.errors import AmbiguousError, NotFoundError, RefusedError, UsageError
 from keys.ids import RecordId, prefix_range
 from keys.limits import LIST_LIMIT_MAX, QUERY_BYTES_MAX, WALL_MS_MAX
 from memory.rows import LIVE_STATES
@@ -205,8 +205,9 @@ def resolve(store: AgentStore, scope: Scope, text: str) -> RecordId:
         return RecordId.parse(text)
     low, high = prefix_range(RecordId, text)
     found = store.connection.execute(
-        "SELECT record FROM record WHERE record BETWEEN ? AND ? ORDER BY record LIMIT 9",
-        (low, high),
+        "SELECT record FROM record WHERE record BETWEEN ? AND ? AND (live = 1 OR ?)"
+        " ORDER BY record LIMIT 9",
+        (low, high, scope.every_state),
     ).fetchall()
     if not found:
         raise NotFoundError(f"no record starts with {text[:32]!r}")
@@ -234,8 +235,13 @@ class Version:
 
 
 def history(store: AgentStore, scope: Scope, record: RecordId) -> list[Version]:
-    """The versions of a record and of those it replaced or was replaced by, oldest first."""
+    """The versions of a record and of those it replaced or was replaced by, oldest first.
+
+    They hold what was withheld since: a person's alone, ``RefusedError`` for any other reader.
+    """
     scope.require(store.agent)
+    if not scope.every_state:
+        raise RefusedError("the history of a memory is shown to a person alone")
     chain, stack = set(), [bytes(record)]
     while stack:
         at = stack.pop()

@@ -62,7 +62,11 @@ def test_M_C2_a_scope_of_another_agent_is_refused_by_every_read(a: Node) -> None
         for call in calls(a, other, record).values():
             with pytest.raises(RefusedError):
                 call()
-        for call in calls(a, own, record).values():
+        answered = calls(a, own, record)
+        if not every_state:
+            with pytest.raises(RefusedError):
+                answered.pop("history")()
+        for call in answered.values():
             assert call() is not None
 
 
@@ -204,6 +208,10 @@ def test_an_id_or_the_start_of_one_names_a_record(a: Node) -> None:
         assert resolve(a.store, a.readers, str(record)) == record
         assert resolve(a.store, a.readers, str(record).upper()) == record
     assert resolve(a.store, a.readers, str(lone)[:6]) == lone
+    a.retire(lone)
+    assert resolve(a.store, a.scope, str(lone)[:6]) == lone
+    with pytest.raises(NotFoundError):
+        resolve(a.store, a.readers, str(lone)[:6])
     common = str(records[0])[:4]
     with pytest.raises(AmbiguousError) as ambiguous:
         resolve(a.store, a.readers, common)
