@@ -82,8 +82,11 @@ class Authority(StatementSet):
         super().__init__(agent, statements)
         self._valid = 0
         self._kinds: dict[str, list[int]] = {}
+        self._about: dict[tuple[str, _Subject], list[int]] = {}  # those of one kind and subject
         for i, statement in enumerate(self._order):
             self._kinds.setdefault(statement.kind, []).append(i)
+            if statement.kind in _WITH_SUBJECT:
+                self._about.setdefault((statement.kind, _subject(statement)), []).append(i)
         self._judge()
         self._lifted = self._collect_lifts()
         self.acts = self._collect_acts()
@@ -166,7 +169,9 @@ class Authority(StatementSet):
         return self._valid if mask is None else self._valid & mask
 
     def _judge(self) -> None:
-        removals = [s for s in self._order if self._is_removal(s) and self._is_founders(s)]
+        removals = _by_subject(
+            s for s in self._order if self._is_removal(s) and self._is_founders(s)
+        )
         for i, statement in enumerate(self._order):
             if not self._kept_by_rotation(statement) or self._voided(i, statement, removals):
                 continue
@@ -181,11 +186,11 @@ class Authority(StatementSet):
             for s in self.valid("grant")
             if s.body["subject_kind"] == "owner" and "admin" in s.body["rights"]
         }
-        removals = [
+        removals = _by_subject(
             s
             for s in self.valid("revoke")
             if self._is_removal(s) and not self._is_founders(s) and s.body["subject"] not in admins
-        ]
+        )
         for i, statement in enumerate(self._order):
             if self._valid >> i & 1 and self._voided(i, statement, removals):
                 self._valid &= ~(1 << i)
@@ -200,15 +205,12 @@ class Authority(StatementSet):
             and bool({"admin", "read", "review"} & set(s.body["rights"]))
         )
 
-    def _voided(self, i: int, statement: Statement, removals: list[Statement]) -> bool:
+    def _voided(self, i: int, statement: Statement, removals: dict[bytes, list[Statement]]) -> bool:
         if statement.kind not in ACT_RIGHTS:
             return False
-        signer = self.owner_of_key(statement.signer)
         return any(
-            r.body["subject"] == signer
-            and statement.id not in r.body["keeps"]
-            and not self._past[i] >> self._index[r.id] & 1
-            for r in removals
+            not self._past[i] >> self._index[r.id] & 1 and statement.id not in r.body["keeps"]
+            for r in removals.get(self.owner_of_key(statement.signer), ())
         )
 
     def _may(self, i: int, s: Statement) -> bool:
@@ -257,13 +259,10 @@ class Authority(StatementSet):
 
     def _matching(self, kind: str, subject: _Subject, right: str, scope: int) -> Iterator[int]:
         table = _IMPLIED if kind == "grant" else _TAKES
-        for i in self._kinds.get(kind, ()):
-            if scope >> i & 1:
-                rights = self._order[i].body["rights"]
-                if _subject(self._order[i]) == subject and (
-                    right in rights or any(right in table[r] for r in rights)
-                ):
-                    yield i
+        for i in self._about.get((kind, subject), ()):
+            rights = self._order[i].body["rights"]
+            if scope >> i & 1 and (right in rights or any(right in table[r] for r in rights)):
+                yield i
 
     def _owner_grants(self, owner: bytes, right: str, scope: int) -> Iterator[int | None]:
         if owner == self.founder and self.founding:
@@ -276,19 +275,15 @@ class Authority(StatementSet):
                 yield i
 
     def _certificates(self, device: bytes, scope: int) -> Iterator[tuple[bytes, int]]:
-        for i in self._kinds.get("certify", ()):
-            body = self._order[i].body
-            if not scope >> i & 1 or body["device"] != device:
-                continue
-            ended = any(
-                scope >> j & 1
-                and not self._past[i] >> j & 1
-                and self._order[j].body["device"] == device
-                and self._order[j].body["owner"] == body["owner"]
-                for j in self._kinds.get("decertify", ())
-            )
-            if not ended:
-                yield body["owner"], i
+        ends: dict[bytes, int] = {}
+        for j in self._about.get(("decertify", ("device", device)), ()):
+            if scope >> j & 1:
+                owner = self._order[j].body["owner"]
+                ends[owner] = ends.get(owner, 0) | 1 << j
+        for i in self._about.get(("certify", ("device", device)), ()):
+            owner = self._order[i].body["owner"]
+            if scope >> i & 1 and not ends.get(owner, 0) & ~self._past[i]:
+                yield owner, i
 
     def _device_paths(self, device: bytes, right: str, scope: int) -> Iterator[_Path]:
         removed = 0
@@ -313,10 +308,8 @@ class Authority(StatementSet):
             ends |= set(self._matching("revoke", ("owner", path.owner), right, later))
             ends |= {
                 j
-                for j in self._kinds.get("decertify", ())
-                if later >> j & 1
-                and self._order[j].body["device"] == device
-                and self._order[j].body["owner"] == path.owner
+                for j in self._about.get(("decertify", ("device", device)), ())
+                if later >> j & 1 and self._order[j].body["owner"] == path.owner
             }
         replaced = {i for j in ends for i in self._replaced_by(j, ends)}
         return tuple(
@@ -351,13 +344,24 @@ class Authority(StatementSet):
             ("device", device),
             *(
                 ("owner", self._order[i].body["owner"])
-                for i in self._kinds.get("certify", ())
-                if self._order[i].body["device"] == device
+                for i in self._about.get(("certify", ("device", device)), ())
             ),
         ]
         found = [i for s in subjects for i in self._matching("revoke", s, right, self._valid)]
         return self._order[max(found)].id if found else None
 
 
+_WITH_SUBJECT: Final = frozenset({"grant", "revoke", "certify", "decertify"})
+
+
 def _subject(s: Statement) -> _Subject:
+    if s.kind in OWNER_KINDS:
+        return "device", s.body["device"]
     return s.body["subject_kind"], s.body["subject"]
+
+
+def _by_subject(statements: Iterable[Statement]) -> dict[bytes, list[Statement]]:
+    out: dict[bytes, list[Statement]] = {}
+    for s in statements:
+        out.setdefault(s.body["subject"], []).append(s)
+    return out

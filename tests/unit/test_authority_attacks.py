@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from keys import codec
 from keys.authority import Authority
 from keys.errors import BadSignature
 from keys.ids import AgentId
+from keys.limits import STATEMENTS_PER_AGENT_MAX
 from keys.recovery import recovery_hash
 from keys.signing import DeviceKey, OwnerKey, SigningKey
-from keys.statements import Statement, agent_of, parse, sign, successor_proof
+from keys.statements import (
+    Statement,
+    agent_of,
+    parse,
+    parse_stored,
+    sign,
+    successor_proof,
+)
 from tests.support.author import WALL_MS, certify, device_key, owner_key, seeded
 
 ALICE, BOB, MALLORY = owner_key("alice"), owner_key("bob"), owner_key("mallory")
@@ -284,3 +294,22 @@ def test_an_admin_voids_nothing_of_another_admin() -> None:
     acts.revoke(BOB, carol, "review", after=[s for s in acts.all if s not in (given, approved)])
 
     assert acts.counts(approved)
+
+
+@pytest.mark.slow
+def test_a_set_full_of_a_strangers_statements_is_judged_in_linear_time() -> None:
+    """Whoever may read an agent can fill its set; every change of the set judges it anew."""
+    acts = Acts()
+    start = time.process_time()
+    for n in range(STATEMENTS_PER_AGENT_MAX // 2):
+        body = {"subject_kind": "owner", "subject": n.to_bytes(32, "big"), "rights": ["read"]}
+        taken = {"cuts": [], "keep": [], "keeps": [], "replaces": [], "key": b""}
+        for kind, rest in (("grant", _given(b"")), ("revoke", taken)):
+            value = [1, acts.agent, MALLORY.public, acts.all[0].after, kind]
+            data = codec.encode([*value, body | rest | {"wall_ms": 0}])
+            acts.all.append(parse_stored(data, bytes(64)))
+    made = time.process_time() - start
+    start = time.process_time()
+    authority = acts.authority
+    assert time.process_time() - start < max(2.0, 3 * made)
+    assert authority.valid("grant") == []
