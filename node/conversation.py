@@ -42,11 +42,18 @@ from node.sharing import (
 )
 from sync.announce import News, Turns, Watcher
 from sync.errors import StalledError
-from sync.messages import NOT_FOUND, WATCH_PATH, Hello, agreed_version, code_of_refusal
+from sync.messages import (
+    NOT_FOUND,
+    RECOVER_PATH,
+    WATCH_PATH,
+    Hello,
+    agreed_version,
+    code_of_refusal,
+)
 from sync.outcome import Outcome
 from sync.pull import CUT
 from sync.reasons import Missing
-from sync.recovery import RECOVER_PATH, RecoverReply, RecoverRequest
+from sync.recovery import RecoverReply, RecoverRequest
 
 OFFERS_MAX: Final = 1_024
 RECEIPT_S: Final = 0.25  # of quiet after news, then the peer is told what we hold now
@@ -175,15 +182,26 @@ class Conversation:
 
     async def _pull(self, handle: AgentHandle) -> int:
         source = self._source(handle.agent)
-        await self._statements(source, handle)
-        if not source.told.shared:
-            return 0
-        if not self._exchange.may_read(handle, self._client.device):
-            source.told.reason = Missing.NOT_GRANTED
-            return 0
-        new = await self._entries(source, handle)
-        await pull_payloads(source, self._address, handle)
+        new, more = 0, True
+        while more and await self._may_pull(source, handle):
+            came, more = await self._entries(source, handle)
+            new += came
+        if source.told.shared and self._exchange.may_read(handle, self._client.device):
+            await pull_payloads(source, self._address, handle)
         return new
+
+    async def _may_pull(self, source: Source, handle: AgentHandle) -> bool:
+        """Statements first, before every round; then whether there is anything to pull (rule 1)."""
+        await self._statements(source, handle)
+        told = source.told
+        if not told.shared:
+            return False
+        if not self._exchange.may_read(handle, self._client.device):
+            told.reason = Missing.NOT_GRANTED
+            return False
+        mine = await handle.read(lambda store: store.vector_digest())
+        theirs = told.vector_digest
+        return theirs is None or source.rounds.may_pull(mine, theirs)
 
     def _source(self, agent: AgentId) -> Source:
         found = self._sources.get(agent)
@@ -211,23 +229,16 @@ class Conversation:
     def _may_read(self, handle: AgentHandle) -> bool:
         return self._exchange.may_read(handle, self._core.device)
 
-    async def _entries(self, source: Source, handle: AgentHandle) -> int:
-        new, told = 0, source.told
-        while True:
-            mine = await handle.read(lambda store: store.vector_digest())
-            theirs = told.vector_digest
-            if theirs is not None and not source.rounds.may_pull(mine, theirs):
-                return new
-            pull = Pull(source, self._address, handle)
-            outcome = await pull.run()
-            new += pull.new
-            told.reason = reason_of(outcome)
-            if outcome.error == CUT:
-                raise UnreachableError("the peer broke off in the middle of an answer")
-            if outcome.error == GONE:
-                raise PeerRefusedError(GONE)
-            if not await self._goes_on(source, handle, outcome, pull.new):
-                return new
+    async def _entries(self, source: Source, handle: AgentHandle) -> tuple[int, bool]:
+        """One round: how many entries came, and whether another one is to follow."""
+        pull = Pull(source, self._address, handle)
+        outcome = await pull.run()
+        source.told.reason = reason_of(outcome)
+        if outcome.error == CUT:
+            raise UnreachableError("the peer broke off in the middle of an answer")
+        if outcome.error == GONE:
+            raise PeerRefusedError(GONE)
+        return pull.new, await self._goes_on(source, handle, outcome, pull.new)
 
     async def _goes_on(
         self, source: Source, handle: AgentHandle, outcome: Outcome, new: int

@@ -13,6 +13,7 @@ import pytest
 from keys.ids import AgentId
 from keys.signing import DeviceKey
 from keys.tls import certificate_of, client_context
+from node.server import PEER_CONNECTIONS_MAX
 from sync.messages import CONTENT_TYPE, VERSIONS, Hello
 from tests.support.peers import PASSPHRASE, Node, befriend, running, until_true
 from tests.support.strangers import (
@@ -252,3 +253,24 @@ async def test_x_28_a_body_over_its_bound_is_refused_before_it_is_read(two: list
         head = b"POST /v1/hello HTTP/1.1\r\nHost: roost\r\nContent-Length: 1048577\r\n\r\n"
         got = await answer_to(a.address, head, context)
         assert got.startswith(b"HTTP/1.1 413 ")
+
+
+async def test_one_peer_has_a_bounded_number_of_connections_and_the_newest_works(
+    two: list[Node],
+) -> None:
+    a, b = two
+    async with running(a, b):
+        await befriend(a, b)
+        await b.network.stop()
+        context = await asyncio.to_thread(client_context, b.core.key, certificate_of(a.core.key))
+        host, port = a.address.split(":")
+        opened = [
+            await asyncio.open_connection(host, int(port), ssl=context, server_hostname="")
+            for _ in range(PEER_CONNECTIONS_MAX + 4)
+        ]
+        reader, writer = opened[-1]
+        writer.write(request("GET", "/nowhere"))
+        assert b" 404 " in await reader.read()
+        assert sum(r.at_eof() or r.exception() is not None for r, _ in opened[:-1]) >= 4
+        for _, writer in opened:
+            writer.transport.abort()
