@@ -65,6 +65,7 @@ PULL_ENTRIES_MAX: Final = 1_000_000  # entries in one answer
 PEERS_MAX: Final = 256
 AHEAD_TOMBSTONES_MAX: Final = 4_096  # in one pull answer
 WANT_PAYLOADS_MAX: Final = 256  # payloads asked for in one request
+RECOVER_REQUEST_BYTES_MAX: Final = 512  # a claim with a recovery key
 REPLY_BYTES_MAX: Final = 2 * 1024 * 1024  # a reply that is no stream
 BOOT_NONCE_BYTES: Final = 16
 VERSION_MAX: Final = 65_535

@@ -36,6 +36,7 @@ from sync.messages import (
     CONTENT_TYPE,
     HELLO_PATH,
     NOT_FOUND,
+    RECOVER_PATH,
     REQUEST_TOO_LARGE,
     WATCH_PATH,
     Hello,
@@ -48,7 +49,7 @@ from sync.messages import (
     agent_of_path,
     agreed_version,
 )
-from sync.recovery import RECOVER_PATH, RecoverReply, RecoverRequest
+from sync.recovery import RecoverReply, RecoverRequest
 from sync.serve import PayloadServer, PullServer, answer_statements, proof_in
 
 BODY_S: Final = 30.0

@@ -57,6 +57,7 @@ HELLO_PATH: Final = "/v1/hello"
 WATCH_PATH: Final = "/v1/watch"
 STATEMENTS_PATH: Final = "/v1/agents/{agent}/statements"
 PULL_PATH: Final = "/v1/agents/{agent}/pull"
+RECOVER_PATH: Final = "/v1/recover"
 PAYLOADS_PATH: Final = "/v1/agents/{agent}/payloads"
 
 # No words of anybody reach a journal or a terminal by way of an error.

@@ -9,7 +9,7 @@ sign a rotation that keeps what is to stay; with it, it may read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Self
 
 from keys import codec
 from keys.ids import AgentId, DeviceId
@@ -17,6 +17,7 @@ from keys.limits import (
     AGENTS_PER_HELLO_MAX,
     HASH_BYTES,
     KEY_BYTES,
+    RECOVER_REQUEST_BYTES_MAX,
     REPLY_BYTES_MAX,
     SIGNATURE_BYTES,
     STATEMENT_BYTES_MAX,
@@ -25,8 +26,6 @@ from keys.limits import (
 from keys.signing import RECOVERY_DOMAIN, SigningKey, verify
 from sync.fields import blob, fields, items, row
 
-RECOVER_PATH: Final = "/v1/recover"
-RECOVER_REQUEST_BYTES_MAX: Final = 512
 Signed = tuple[bytes, bytes]
 
 

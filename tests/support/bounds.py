@@ -14,6 +14,7 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 _ATTRIBUTE = "bounds_of"
 # Tested elsewhere: the test file, and a word that stands in it.
 ELSEWHERE = {
+    "RECOVER_REQUEST_BYTES_MAX": ("tests/unit/test_sync_recovery.py", "RECOVER_REQUEST_BYTES_MAX"),
     "ADDRESSES_MAX": ("tests/unit/test_nodedb.py", "ADDRESSES_MAX"),
     "ADDRESS_BYTES_MAX": ("tests/unit/test_address.py", "ADDRESS_BYTES_MAX"),
     "ADVERT_ID_BYTES": ("tests/unit/test_sync_discovery.py", "advert"),

@@ -215,7 +215,9 @@ class Transacting:
         return Wrapped(self.document.engine, self.real.__enter__())
 
     def __exit__(self, *error: object) -> Any:
-        done = self.real.__exit__(*error)
+        real, self.real = self.real, None  # it must not outlive its document
+        done = real.__exit__(*error)
+        del real
         self.document.engine.call("exit")
         return done
 

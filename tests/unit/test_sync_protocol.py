@@ -25,6 +25,7 @@ from sync.messages import (
 )
 from sync.pull import Phase
 from sync.reasons import SENTENCES, Missing
+from sync.recovery import RecoverReply, RecoverRequest
 from tests.support.author import device_key
 
 FOLDER = Path(sync.__path__[0])
@@ -51,6 +52,7 @@ MACHINES = (
     "plan",
     "pull",
     "reasons",
+    "recovery",
     "serve",
 )
 NO_IO = {"aiohttp", "asyncio", "socket", "zeroconf", "time", "sqlite3", "memory", "node"}
@@ -116,6 +118,8 @@ def test_every_field_is_the_programs() -> None:
         "StatementsReply": StatementsReply((), (), False).encode(),
         "PullRequest": PullRequest({}).encode(),
         "PayloadsRequest": PayloadsRequest(()).encode(),
+        "RecoverRequest": RecoverRequest(bytes(32), bytes(64)).encode(),
+        "RecoverReply": RecoverReply(()).encode(),
     }
     assert fields == {
         name: set(codec.decode(data, REQUEST_BYTES_MAX)) for name, data in examples.items()
