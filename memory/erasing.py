@@ -92,12 +92,15 @@ class Tombstones:
             return False  # R35
         if entry in kept:
             return True
-        device, incarnation, seq, opening = self._db.execute(
-            "SELECT device, incarnation, seq, opening FROM tombstone WHERE hash = ?", (entry,)
+        device, incarnation, seq, opening, chained = self._db.execute(
+            "SELECT device, incarnation, seq, opening, chained FROM tombstone WHERE hash = ?",
+            (entry,),
         ).fetchone()
         log = LogId(DeviceId(device), Incarnation(incarnation))
-        if folder.logs.row(log) is not None:
+        if chained:
             return folder.judge_of(log).inside(seq, EntryHash(entry))
+        if folder.logs.row(log) is not None:
+            return folder.judge_of(log).inside_ahead(seq)
         heads = decode_open(codec.decode_small(opening)[1]).heads
         verdict = folder.authority.log_verdict(device, incarnation, heads)
         return any(
@@ -154,6 +157,14 @@ class Tombstones:
             (row.id, first),
         ).fetchone()
         return codec.encode(list(found))
+
+    def ahead_of(self, logs: Iterable[LogId]) -> list[bytes]:
+        """The tombstones of ``logs`` whose place in the chain is not verified."""
+        found = self._db.execute(
+            "SELECT hash, device, incarnation FROM tombstone WHERE chained = 0"
+        ).fetchall()
+        wanted = {(bytes(log.device), bytes(log.incarnation)) for log in logs} if found else set()
+        return [h for h, device, incarnation in found if (device, incarnation) in wanted]
 
     def named_by(self, records: Iterable[bytes]) -> list[bytes]:
         """Tombstones that name one of ``records``."""

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from crdt.entry import Header
@@ -34,6 +34,9 @@ class Judge(Protocol):
     def inside(self, seq: int, entry: EntryHash) -> bool:
         """Whether an entry is inside all cuts of some path that gave ``write`` (R18)."""
 
+    def inside_ahead(self, seq: int) -> bool:
+        """The same of an entry whose chain is not here (R30)."""
+
     def signature(self) -> bytes:
         """A form that differs whenever a verdict on some entry held may differ."""
 
@@ -48,6 +51,7 @@ class LogJudge:
         self._paths: list[Path] = [path + verdict.settles for path in verdict.paths]
         self._reviews: list[Path] = [path + verdict.settles for path in verdict.reviews]
         ends = {cut for path in (*self._paths, *self._reviews, verdict.settles) for cut in path}
+        self._held: set[Cut] = set()  # cuts whose entry is here
         self._ends = {cut: self._end(cut) for cut in ends}
         self._ancestors = {
             cut: self._path(end.hash) for cut, end in self._ends.items() if end.seq > self._trunk
@@ -68,6 +72,16 @@ class LogJudge:
     def inside(self, seq: int, entry: EntryHash) -> bool:
         """Whether an entry is inside all cuts of some path that gave ``write`` (R18)."""
         return any(self._has(path, seq, entry) for path in self._paths)
+
+    def inside_ahead(self, seq: int) -> bool:
+        """The same of an entry whose chain is not here (R30).
+
+        It is before no entry that is held: then it would be held itself.
+        """
+        return any(
+            all(cut not in self._held and seq <= self._ends[cut].seq for cut in path)
+            for path in self._paths
+        )
 
     def signature(self) -> bytes:
         """A form that differs whenever a verdict on some entry held may differ."""
@@ -93,6 +107,7 @@ class LogJudge:
             return ZERO
         held = self._logs.hash_at(self._row.id, cut.seq)
         if cut.hash in held:
+            self._held.add(cut)
             return self._logs.commit_end(self._row.id, Tip(cut.seq, cut.hash))
         if held or (self._row.fork_seq is not None and cut.seq > self._trunk):
             # The cut names a branch that is not here: what it shares with ours is not known yet.
@@ -119,17 +134,21 @@ class OpeningsJudge:
 
     def judge(self, header: Header) -> Verdict:
         """The verdict on one entry of this log."""
-        return next(iter(self._of(header.hash))).judge(header)
+        return self._of(header.hash).judge(header)
 
     def inside(self, seq: int, entry: EntryHash) -> bool:
-        """Whether an entry is inside by its own opening; by any, while its chain is not here."""
-        return any(judge.inside(seq, entry) for judge in self._of(entry))
+        """Whether an entry is inside by its own opening."""
+        return self._of(entry).inside(seq, entry)
+
+    def inside_ahead(self, seq: int) -> bool:
+        """Whether an entry whose chain is not here is inside by some opening."""
+        return any(judge.inside_ahead(seq) for judge in self._judges.values())
 
     def signature(self) -> bytes:
         """A form that differs whenever a verdict on some entry held may differ."""
         return b"".join(o + judge.signature() for o, judge in sorted(self._judges.items()))
 
-    def _of(self, entry: EntryHash) -> Iterable[LogJudge]:
-        while entry in self._branch and entry not in self._judges:
+    def _of(self, entry: EntryHash) -> LogJudge:
+        while entry not in self._judges:
             entry = self._branch[entry][1]
-        return [self._judges[entry]] if entry in self._judges else list(self._judges.values())
+        return self._judges[entry]

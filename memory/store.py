@@ -213,6 +213,7 @@ class AgentStore:
             for i in new
             if i.entry.header.payload_kind not in (PayloadKind.OPEN, PayloadKind.TOMBSTONE)
         }
+        named.update(self.tombstones.ahead_of(i.entry.header.log for i in new))
         named |= set(
             self.tombstones.named_by(
                 i.entry.header.record

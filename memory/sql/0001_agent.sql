@@ -68,6 +68,7 @@ CREATE TABLE tombstone (
     effective     INTEGER NOT NULL           -- 1: admitted and inside all cuts
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tombstone_record ON tombstone (record);
+CREATE INDEX tombstone_ahead ON tombstone (device, incarnation) WHERE chained = 0;
 
 -- Fingerprints that effective tombstones list.
 CREATE TABLE tombstone_print (

@@ -45,6 +45,7 @@ class Draft:
     ops: list[Op] = field(default_factory=list)
     change: bytes | None = None
     note: str = ""
+    seen: list[bytes] = field(default_factory=list)  # statement heads, of an opening
     hash: bytes = b""
 
 
@@ -81,7 +82,7 @@ class Drafts:
         """One entry for a place in a log."""
         roll = self.rng.random()
         if not self.made or roll < 0.34:
-            return self._create(log, seq)
+            return self.create(log, seq)
         if roll < 0.42:
             return self._create_derived(log, seq)
         if roll < 0.52:
@@ -113,7 +114,8 @@ class Drafts:
             ops.append(self._mark())
         return ops
 
-    def _create(self, log: LogId, seq: int) -> Draft:
+    def create(self, log: LogId, seq: int) -> Draft:
+        """A creation bound to its place."""
         record = author_bound_id(self.agent, log, seq, self.rng.choice((0, 1_000)))
         return self.ops(record, log, seq, self._creation_ops(self.rng.choice(KINDS)), [])
 
@@ -127,7 +129,7 @@ class Drafts:
     # -- edits -----------------------------------------------------------------------------------
 
     def _mark(self) -> Op:
-        words = ("deprecated not so", "deprecated", "current kept", "current", "maybe later")
+        words = ("deprecated no", "deprecated", "current kept", "current", "current", "maybe later")
         return put("mark." + self.rng.randbytes(2).hex(), self.rng.choice(words))
 
     def _edit_ops(self) -> list[Op]:
@@ -144,6 +146,11 @@ class Drafts:
         layer = put("field.layer", rng.choice(("day", "week", "month")))
         weight = put("field.weight", rng.choice((0.25, 0.5, 1.0, 2.0)))
         return rng.choice(([layer], [weight], [layer, weight], [layer, self._mark()]))
+
+    def replace(self, log: LogId, seq: int, record: bytes, successor: bytes) -> Draft:
+        """The fact that another record replaces one."""
+        fact = put("next." + successor.hex(), "better")
+        return self.ops(record, log, seq, [fact], self._deps(record))
 
     def _edit(self, log: LogId, seq: int, ops: list[Op]) -> Draft:
         record = self.rng.choice(list(self.made))
@@ -184,10 +191,7 @@ class Drafts:
             except DocumentError:
                 self._documents.pop(record, None)
         payload = encode_ops(salt, ordered, change or self.rng.randbytes(32))
-        note = f"{record.hex()} deps {[d.hex()[:6] for d in deps]} " + " ".join(
-            f"{op.key}={_short(op.value)}" if not op.verb else f"-{op.key}" for op in ordered
-        )
-        return Draft(record, PayloadKind.OPS, payload, deps, ordered, change, note)
+        return Draft(record, PayloadKind.OPS, payload, deps, ordered, change)
 
     # -- tombstones and what is wrong ------------------------------------------------------------
 
@@ -220,8 +224,7 @@ class Drafts:
     def _stone(self, named: bytes, prints: list[Fingerprint]) -> Draft:
         payload = encode_tombstone(RecordId(named), "person", prints)
         record = tombstone_id(self.agent, RecordId(named))
-        note = f"tombstone of {named.hex()} prints {len(prints)}"
-        return Draft(bytes(record), PayloadKind.TOMBSTONE, payload, note=note)
+        return Draft(bytes(record), PayloadKind.TOMBSTONE, payload, note=f"erase {named.hex()}")
 
     def _malformed(self, log: LogId, seq: int) -> Draft:
         ways: list[Callable[[LogId, int], Draft]] = [
@@ -240,7 +243,7 @@ class Drafts:
         ]
         way = self.rng.choice(ways)
         draft = way(log, seq)
-        draft.note = way.__name__ + " " + draft.note
+        draft.note = way.__name__
         return draft
 
     def _wrong_change(self, log: LogId, seq: int) -> Draft:
@@ -285,17 +288,13 @@ class Drafts:
 
     def _unknown_kind(self, log: LogId, seq: int) -> Draft:
         draft = self._edit(log, seq, [self._mark()])
-        return Draft(draft.record, 7, self.rng.randbytes(20), draft.deps, note="kind 7")
+        return Draft(draft.record, 7, self.rng.randbytes(20), draft.deps)
 
     def _not_ops(self, log: LogId, seq: int) -> Draft:
         draft = self._edit(log, seq, [self._mark()])
         garbage = self.rng.choice((self.rng.randbytes(30), codec.encode([1, 2, 3])))
-        return Draft(draft.record, PayloadKind.OPS, garbage, draft.deps, note="not ops")
+        return Draft(draft.record, PayloadKind.OPS, garbage, draft.deps)
 
     def _no_kind(self, log: LogId, seq: int) -> Draft:
         record = author_bound_id(self.agent, log, seq, 0)
         return self.ops(record, log, seq, self._creation_ops("observation")[1:], [])
-
-
-def _short(value: object) -> str:
-    return value.hex()[:12] if isinstance(value, bytes) else str(value)

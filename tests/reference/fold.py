@@ -105,19 +105,20 @@ class Fold(Places):
             assert e.payload is not None, "a tombstone travels with its payload"
             stone = decode_tombstone(e.payload)
             counts = e.hash in self.rights.kept or self.place(e).inside
-            if counts and self.erasable(bytes(stone.record)):
+            if counts and bytes(stone.record) not in self.everlasting:
                 out.append((e, stone))
         return out
 
-    def erasable(self, record: bytes) -> bool:
-        """R35: a tombstone cannot name a tombstone, a layer or an opening."""
+    @cached_property
+    def everlasting(self) -> set[bytes]:
+        """R35: what a tombstone cannot name: a tombstone, a layer or an opening."""
         stones = {
             bytes(e.header.record)
             for e in self.all.values()
             if e.header.payload_kind == PayloadKind.TOMBSTONE
         }
         layers = {bytes(derived_id(self.agent, "layer", name.encode())) for name in LAYERS}
-        return record not in stones | layers | {bytes(RECORD_BYTES)}
+        return stones | layers | {bytes(RECORD_BYTES)}
 
     @cached_property
     def erased(self) -> set[bytes]:
@@ -240,7 +241,19 @@ class Fold(Places):
         return out
 
     def facts(self, entries: Iterable[Held]) -> list[Fact]:
-        """R11, R7: the facts of entries; of frozen ones those that withhold."""
+        """R11: the facts in force, that no lift about their record names."""
+        lifts = [s for s in self.rights.of("lift") if self.rights.valid(s)]
+        lifted = {
+            (bytes(s.body["record"]), bytes(f[0]), f[1]) for s in lifts for f in s.body["facts"]
+        }
+        return [
+            f
+            for f in self.put_facts(entries)
+            if (bytes(self.all[f.entry].header.record), f.entry, f.key) not in lifted
+        ]
+
+    def put_facts(self, entries: Iterable[Held]) -> list[Fact]:
+        """R11, R7: the facts that entries put; of frozen ones those that withhold."""
         out = []
         for e in entries:
             place = self.place(e)
@@ -252,13 +265,7 @@ class Fold(Places):
                     fact = Fact(e.hash, op.key, str(op.value), place.reviews)
                     if not frozen or fact.word == "deprecated" or fact.successor is not None:
                         out.append(fact)
-        lifts = [s for s in self.rights.of("lift") if self.rights.valid(s)]
-        lifted = {
-            (bytes(s.body["record"]), bytes(f[0]), f[1]) for s in lifts for f in s.body["facts"]
-        }
-        return [
-            f for f in out if (bytes(self.all[f.entry].header.record), f.entry, f.key) not in lifted
-        ]
+        return out
 
     def _readable(self, e: Held) -> bool:
         known = e.header.payload_kind == PayloadKind.OPS and e.payload is not None

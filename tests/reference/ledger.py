@@ -109,7 +109,7 @@ class Ledger:
         self.absent: set[bytes] = set()  # statements that no node has
         self.unchained: set[bytes] = set()  # commits of which only tombstones arrive, ahead (R30)
         self.keys = [KEYS[0]]
-        self.story: list[str] = []
+        self._events: list[Statement | tuple[Header, Draft]] = []
         self.agent = AgentId(bytes(32))
         body = {
             "owner": FOUNDER.public,
@@ -134,13 +134,15 @@ class Ledger:
     def say(self, made: Statement) -> Statement:
         """Note a statement."""
         self.statements.append(made)
-        after = ",".join(a.hex()[:6] for a in made.after)
-        signer = describe(made.signer)
-        self.story.append(
-            f"{made.id.hex()[:6]} {made.kind} by {signer} after {after or 'nothing'}"
-            f" {describe(made.body)}"
-        )
+        self._events.append(made)
         return made
+
+    @property
+    def story(self) -> list[str]:
+        """What happened, a line for each statement and entry."""
+        there = {bytes(e.header.hash) for c in self.commits for e in c.run.entries}
+        there |= {bytes(s.id) for s in self.statements}
+        return [_line(e) for e in self._events if _id(e) in there]
 
     def heads(self, some: Sequence[Statement]) -> list[bytes]:
         """The heads of what somebody has seen who has seen ``some``."""
@@ -164,8 +166,8 @@ class Ledger:
     def open_log(self, device: DeviceKey, heads: list[bytes], log: LogId | None = None) -> Commit:
         """A new log, or a second opening of one."""
         log = log or LogId(device.device, Incarnation(self.rng.randbytes(8)))
-        opening = Draft(NO_RECORD, PayloadKind.OPEN, encode_open(heads))
-        opening.note = "open after " + ",".join(h.hex()[:6] for h in heads)
+        opening = Draft(NO_RECORD, PayloadKind.OPEN, encode_open(heads), note="open", deps=[])
+        opening.seen = heads
         return self.commit(log, None, [opening], 1_000)
 
     def commit(
@@ -201,10 +203,7 @@ class Ledger:
             signed = left == 0 or draft.kind in SINGLY
             signature = key.sign(ENTRY_DOMAIN, at) if signed else b""
             made.append(VerifiedEntry(header, draft.payload, signature))
-            self.story.append(
-                f"{at.hex()[:6]} {describe(key.public)}/{log.incarnation.hex()[:4]} {header.seq}"
-                f" after {header.prev.hex()[:6]} left {left} at {wall_ms}: {draft.note}"
-            )
+            self._events.append((header, draft))
         prev = EntryHash(before.end) if before else NO_PREV
         first = made[0].header.seq
         run = VerifiedRun(log, first, prev, tuple(made))
@@ -227,33 +226,32 @@ class Ledger:
         todo: list[Statement | Commit] = [*said, *chained]
         rng.shuffle(todo)
         style = rng.random()
-        if style < 0.15:
-            todo.sort(key=lambda item: isinstance(item, Commit))
-        elif style < 0.3:
-            todo.sort(key=lambda item: isinstance(item, Statement))
+        if style < 0.3:
+            kind = Commit if style < 0.15 else Statement
+            todo.sort(key=lambda item: isinstance(item, kind))
+        ends = rng.choice((0.06, 0.12, 0.3))  # how many things come together
         here = {bytes(NO_PREV)}
         batch = Delivery()
         while todo:
             ready = next(t for t in todo if isinstance(t, Statement) or t.before in here)
             todo.remove(ready)
-            if (
-                (batch.statements and isinstance(ready, Commit))
-                or (batch.runs and isinstance(ready, Statement))
-                or rng.random() < 0.2
-            ):
-                yield batch
-                batch = Delivery()
             if isinstance(ready, Statement):
                 batch.statements.append(ready)
             else:
                 here.add(ready.end)
-                served = self._served(ready.run, rng)
-                if batch.runs and _follows(served, batch.runs[-1]) and rng.random() < 0.7:
-                    served = _joined(batch.runs.pop(), served)
-                batch.runs.append(served)
+                self._serve(ready, batch, rng)
                 if rng.random() < 0.1:
                     batch.ahead += self._some_ahead(todo, rng)
+            if rng.random() < ends:
+                yield batch
+                batch = Delivery()
         yield batch
+
+    def _serve(self, commit: Commit, batch: Delivery, rng: random.Random) -> None:
+        served = self._served(commit.run, rng)
+        if batch.runs and _follows(served, batch.runs[-1]) and rng.random() < 0.7:
+            served = _joined(batch.runs.pop(), served)
+        batch.runs.append(served)
 
     def _some_ahead(
         self, todo: Sequence[Statement | Commit], rng: random.Random
@@ -302,6 +300,25 @@ def _joined(run: VerifiedRun, following: VerifiedRun) -> VerifiedRun:
 def founding_recovery() -> bytes:
     """What the founding statements of the worlds commit to (R20)."""
     return recovery_hash(RECOVERIES[0].public)
+
+
+def _id(event: Statement | tuple[Header, Draft]) -> bytes:
+    return bytes(event.id if isinstance(event, Statement) else event[0].hash)
+
+
+def _line(event: Statement | tuple[Header, Draft]) -> str:
+    if isinstance(event, Statement):
+        after = describe(list(event.after))
+        signer, body = describe(event.signer), describe(event.body)
+        return f"{event.id.hex()[:6]} {event.kind} by {signer} after {after} {body}"
+    header, draft = event
+    log = f"{describe(bytes(header.device))}/{header.incarnation.hex()[:4]}"
+    return (
+        f"{header.hash.hex()[:6]} {log} {header.seq} after {header.prev.hex()[:6]}"
+        f" left {header.commit_left} at {header.wall_ms}: {draft.note} {draft.record.hex()}"
+        f" on {describe(draft.deps or draft.seen)} "
+        + " ".join(f"{'-' if op.verb else ''}{op.key}={describe(op.value)}" for op in draft.ops)
+    )
 
 
 def describe(value: Any) -> str:

@@ -31,14 +31,15 @@ def store_of(ledger: Ledger) -> AgentStore:
 
 def node(ledger: Ledger, order: int) -> AgentStore:
     """A store that received everything in one order."""
-    store = store_of(ledger)
-    for delivery in ledger.deliveries(random.Random(order)):
-        if delivery.statements:
-            store.add_statements(delivery.statements)
-        if delivery.runs:
-            store.append_runs(delivery.runs, 1)
-        if delivery.ahead:
-            store.add_ahead(delivery.ahead)
+    store, rng = store_of(ledger), random.Random(order)
+    for delivery in ledger.deliveries(rng):
+        for part in rng.sample(("statements", "runs", "ahead"), 3):
+            if part == "statements" and delivery.statements:
+                store.add_statements(delivery.statements)
+            elif part == "runs" and delivery.runs:
+                store.append_runs(delivery.runs, 1)
+            elif part == "ahead" and delivery.ahead:
+                store.add_ahead(delivery.ahead)
     return store
 
 

@@ -62,6 +62,7 @@ class Places:
         self.all = {e.hash: e for e in everything if e.opening is None}
         self.ahead = [e for e in everything if e.opening is not None and e.hash not in self.all]
         self._places: dict[bytes, Place] = {}
+        self._forks: dict[LogId, int | None] = {}
 
     @cached_property
     def logs(self) -> dict[LogId, list[Held]]:
@@ -100,6 +101,11 @@ class Places:
 
     def fork_point(self, log: LogId) -> int | None:
         """The last commit end before the first place with two entries, None without a fork (R7)."""
+        if log not in self._forks:
+            self._forks[log] = self._fork_point(log)
+        return self._forks[log]
+
+    def _fork_point(self, log: LogId) -> int | None:
         places: dict[int, list[Header]] = {}
         for e in self.logs.get(log, []):
             places.setdefault(e.header.seq, []).append(e.header)
@@ -124,10 +130,13 @@ class Places:
             self._places[e.hash] = next((p for p in places if p.inside), places[0])
         return self._places[e.hash]
 
+    def seen(self, opening: bytes) -> frozenset[bytes] | None:
+        """The statements that an opening had seen, None when not all of them are here."""
+        heads = decode_open(opening).heads
+        return self.rights.past(heads) if self.rights.all.keys() >= set(heads) else None
+
     def _place(self, e: Held, opening: bytes) -> Place:
-        log, heads = e.header.log, decode_open(opening).heads
-        here = self.rights.all.keys() >= set(heads)
-        seen = self.rights.past(heads) if here else None
+        log, seen = e.header.log, self.seen(opening)
         settles = self.rights.settles(log.device, log.incarnation)
         fork = self.fork_point(log)
         beyond = fork is not None and e.header.seq > fork

@@ -146,7 +146,7 @@ class Rights:
         if s.id not in self._valid:
             self._valid[s.id] = self.allowed(s) and not any(
                 self.owner_of(r.signer) != self.founder
-                and self._takes_statements(r, s)
+                and self.takes_statements(r, s)
                 and not self._ever_admin(r.body["subject"])
                 and self.allowed(r)
                 for r in self.of("revoke")
@@ -173,7 +173,7 @@ class Rights:
         if s.kind not in NEEDED or any(
             self.owner_of(r.signer) == self.founder
             and self.allowed(r)
-            and self._takes_statements(r, s)
+            and self.takes_statements(r, s)
             for r in self.of("revoke")
             if r is not s and owner != self.founder
         ):
@@ -199,7 +199,7 @@ class Rights:
         both = s.body["subject_kind"] == "owner" and self.holds(_subject(s), "admin", past)
         return "admin" not in s.body["rights"] and not both  # R17
 
-    def _takes_statements(self, r: Statement, s: Statement) -> bool:
+    def takes_statements(self, r: Statement, s: Statement) -> bool:
         """R17: whether the removal ``r``, if it counts, makes ``s`` void."""
         return (
             s.kind in NEEDED
@@ -298,10 +298,11 @@ class Rights:
                 for d in self._decertified(device, lambda d: d.id not in past)
                 if d.body["owner"] == way[1]
             ]
-        ends = [s for s in removals if not any(self._replaces(t, s) for t in removals)]
+        ends = [s for s in removals if not any(self.replaces(t, s) for t in removals)]
         return [cut_of(s, self.agent, device, incarnation) for s in ends]
 
-    def _replaces(self, t: Statement, s: Statement) -> bool:
+    def replaces(self, t: Statement, s: Statement) -> bool:
+        """Whether the cuts of ``s`` give way to those of ``t`` where both cut (R18, R19)."""
         if s.id not in self.before(t) or s.kind != t.kind:
             return False
         if s.kind == "revoke":

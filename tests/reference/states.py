@@ -108,7 +108,8 @@ def shown_record(fold: Fold, record: bytes) -> Believed:
     text = values.get("body.text")
     compared = first["kind"] in COMPARED and isinstance(text, str) and text
     facts = fold.facts(shown)
-    made = [*there, *(e for e in shown if any(f.entry == e.hash for f in facts))]
+    frozen = {f.entry for f in fold.put_facts(shown)} - {e.hash for e in there}
+    made = [*there, *(e for e in shown if e.hash in frozen)]
     born = min(fold.times[e.hash] for e in there)
     times = [*(fold.times[e.hash] for e in made), *(fold.rights.times[s.id] for s in acts)]
     return Believed(

@@ -1,6 +1,8 @@
 """R3, R7, R18, R19: where logs end, and which branch of a forked one counts."""
 
+from tests.reference.compare import differences
 from tests.reference.ledger import Commit
+from tests.reference.nodes import node, store_of
 from tests.reference.toys import ADA, A, B, C, Toy, entry, record
 
 FOUNDING = 2  # statements that every toy begins with
@@ -117,6 +119,36 @@ def test_review_given_back_counts_in_a_new_log_only() -> None:
     toy.write(toy.log(B), toy.mark(wax, "current", entry(first, 1)))
     believed = toy.agree()
     assert (believed[bees].state, believed[wax].state) == ("new", "current")
+
+
+def test_a_tombstone_ahead_of_a_branch_beside_the_cut_withholds_nothing() -> None:
+    toy = Toy()
+    toy.grant(B, "write")
+    written = toy.write(toy.log(A), toy.create("bees"))
+    opened = toy.log(B)
+    inside = toy.write(opened, toy.create("wax"))
+    beside = toy.write(opened, toy.erase(record(written)))
+    toy.unchained = {beside.end}
+    assert toy.agree()[record(written)].state == "withheld"
+    toy.revoke(B, "write", cuts=[inside])
+    assert toy.agree()[record(written)].state == "new"
+
+
+def test_a_tombstone_ahead_of_its_chain_is_judged_again_when_its_log_arrives() -> None:
+    toy = Toy()
+    toy.grant(B, "write")
+    written = toy.write(toy.log(A), toy.create("bees"))
+    opened = toy.log(B)
+    inside = toy.write(opened, toy.create("wax"))
+    beside = toy.write(opened, toy.erase(record(written)))
+    toy.revoke(B, "write", cuts=[inside])
+    toy.unchained = {beside.end}
+    late, other = store_of(toy), node(toy, 1)
+    late.add_statements(toy.statements)
+    late.add_ahead(toy.ahead())
+    late.append_runs([c.run for c in toy.commits if c.log == written.log], 1)
+    late.append_runs([opened.run, inside.run], 1)
+    assert differences(toy, [late, other])[0] == []
 
 
 def _at(commit: Commit, number: int) -> list[object]:

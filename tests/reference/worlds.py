@@ -46,36 +46,45 @@ class World(Ledger):
         self.signs: dict[bytes, SigningKey] = {o.public: o for o in OWNERS}
         self.recovery = {o.public: RECOVERIES[i] for i, o in enumerate(OWNERS)}
         self._establish()
-        for _ in range(rng.randint(6, 11)):
+        for _ in range(rng.randint(5, 9)):
             self._act()
         if rng.random() < 0.03:
             self.absent = {bytes(rng.choice(self.statements[1:]).id)}
         followed = {c.before for c in self.commits}
-        ends = [c for c in self.commits if c.end not in followed and c.last.seq > 1]
-        if ends and rng.random() < 0.1:
+        stones = {d.hash for d in self.drafts.stones}
+        ends = [
+            c
+            for c in self.commits
+            if c.end not in followed and any(bytes(e.header.hash) in stones for e in c.run.entries)
+        ]
+        if ends and rng.random() < 0.15:
             self.unchained = {rng.choice(ends).end}
         for commit in self.commits:
             self.lost |= {bytes(e.header.hash) for e in commit.run.entries if rng.random() < 0.01}
 
     def _establish(self) -> None:
-        """The usual beginning: two devices of the founder or one of another owner, a grant."""
+        """The usual beginning: a device of the founder and one of somebody else, some rights."""
         rng = self.rng
         self.say(certificate(0, 0, rng.choice(WALLS)))
         if rng.random() < 0.7:
-            self.say(certificate(1, rng.choice((0, 1)), rng.choice(WALLS)))
-        subject = rng.choice((OWNERS[1], OWNERS[1], DEVICES[1], DEVICES[2]))
-        self._grant(FOUNDER, subject)
+            self.say(certificate(1, rng.choice((0, 1, 1)), rng.choice(WALLS)))
+        self._grant(FOUNDER, rng.choice((OWNERS[1], OWNERS[1], DEVICES[1], DEVICES[2])))
+        if rng.random() < 0.4:
+            self._grant(FOUNDER, OWNERS[1], ["admin", "review", "write"])
+        if rng.random() < 0.4:
+            self._grant(FOUNDER, OWNERS[2], ["review"])
         self._open(DEVICES[0])
-        self._open(DEVICES[2] if subject is DEVICES[2] else DEVICES[1])
+        if rng.random() < 0.7:
+            self._open(DEVICES[1])
 
     def _act(self) -> None:
         rng = self.rng
         roll = rng.random()
-        if roll < 0.42:
+        if roll < 0.46:
             self._write()
-        elif roll < 0.49:
-            self._open(rng.choice(DEVICES[:4]))
-        elif roll < 0.56:
+        elif roll < 0.52:
+            self._open(rng.choice(DEVICES[:3]))
+        elif roll < 0.57:
             self._fork()
         else:
             owner = rng.choice((0, 1, 1))
@@ -84,8 +93,10 @@ class World(Ledger):
                 (self._revoke, 4),
                 (self._lift, 2),
                 (self._settle, 2),
-                (self._approve, 3),
+                (self._approve, 4),
                 (self._rotate, 1),
+                (self._unseat, 1),
+                (self._overtake, 1),
                 (lambda: self._certify(rng.randrange(4), owner), 1),
                 (lambda: self._decertify(rng.randrange(3), owner), 1),
             )
@@ -138,12 +149,17 @@ class World(Ledger):
     def _rights(self) -> list[str]:
         return list(self.rng.choices([r for r, _ in RIGHTS], [n for _, n in RIGHTS])[0])
 
-    def _grant(self, signer: SigningKey | None = None, subject: SigningKey | None = None) -> None:
+    def _grant(
+        self,
+        signer: SigningKey | None = None,
+        subject: SigningKey | None = None,
+        rights: list[str] | None = None,
+    ) -> None:
         subject, rng = subject or self._subject(), self.rng
         recovery = self.recovery.get(subject.public)
         known = recovery is not None and rng.random() < 0.6
         body = _named(subject) | {
-            "rights": self._rights(),
+            "rights": rights or self._rights(),
             "recovery": recovery_hash(recovery.public) if recovery and known else b"",
             "sealed": [],
             "until_ms": 5 if rng.random() < 0.05 else 0,
@@ -179,6 +195,15 @@ class World(Ledger):
             self.keys[:] = list(KEYS)
             body["key"] = KEYS[1].commitment
         self._state("revoke", body)
+
+    def _unseat(self) -> None:
+        """One admin takes ``review`` from another owner who has used it (R17)."""
+        reviewer, record = self.rng.choice((OWNERS[1], OWNERS[2])), self.drafts.some_record()
+        key = self.signs[reviewer.public]
+        self._state("approve", {"items": [[bytes(record), []]]}, key)
+        empty = {"cuts": [], "keep": [], "keeps": [], "replaces": [], "key": b""}
+        body = _named(reviewer) | {"rights": ["review"]} | empty
+        self._state("revoke", body, self.signs[self.rng.choice(OWNERS[:2]).public])
 
     def _cuts(self, device: bytes) -> list[list[Any]]:
         """Cuts of a device's logs: at the tip, backdated, inside a commit, unknown, or left out."""
@@ -222,7 +247,7 @@ class World(Ledger):
     def _settle(self) -> None:
         forked = [log for log in self._logs() if self._is_forked(log)]
         if not forked:
-            self._fork()
+            self._approve()
             return
         log = self.rng.choice(forked)
         commits = self.of_log(log)
@@ -282,6 +307,18 @@ class World(Ledger):
         before, follower = self.rng.choice(pairs)
         shared = self.rng.randint(0, len(follower.run.entries) - 1)
         self._follow(before, follower, shared)
+
+    def _overtake(self) -> None:
+        """A record is replaced by one whose log is then forked before it (R7)."""
+        old, log = self.drafts.some_record(), self.rng.choice(self._logs())
+        before = self.of_log(log)[-1]
+        successor = self.drafts.create(log, before.last.seq + 1)
+        made = self.commit(log, before, [successor], self.rng.choice(WALLS))
+        if old in self.drafts.made:
+            other = self.of_log(self.rng.choice([c.log for c in self.commits]))[-1]
+            fact = self.drafts.replace(other.log, other.last.seq + 1, old, successor.record)
+            self.commit(other.log, other, [fact], self.rng.choice(WALLS))
+        self._follow(before, made)
 
     def _follow(self, before: Commit, beside: Commit | None = None, shared: int = 0) -> None:
         begun = beside.run.entries[:shared] if beside else ()
