@@ -123,7 +123,7 @@ class Session:
             have,
             admits=admission(authority),
             skip=self._rounds.skip,
-            limit=device.random.choice((3, 20, 100_000)),
+            limit=device.random.choice(device.sim.pull_limits),
         )
         where = path_of(PULL_PATH, self._agent)
         stream = device.sim.network.request(device, self._peer, where, client.request.encode())

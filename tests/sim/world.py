@@ -12,6 +12,7 @@ from pathlib import Path
 
 from keys.signing import OwnerKey
 from keys.statements import Statement
+from node.receiving import PULL_ENTRIES
 from tests.sim import acts, mishaps
 from tests.sim.device import Device
 from tests.sim.disk import Disk, Killed
@@ -49,6 +50,7 @@ class World(memory_world.World):
         self.ledger = Ledger()
         self.lines: list[str] = []
         self.failure: BaseException | None = None
+        self.pull_limits: tuple[int, ...] = (3, 20, PULL_ENTRIES)
         self.values = [_word(source) for _ in range(VALUES)]
         self.bob = owner_key("bob")
         self.devices: dict[str, Device] = {}
@@ -187,6 +189,9 @@ class World(memory_world.World):
     def come_to_rest(self) -> int:
         """Heal everything and pull until nothing moves; the rounds it took."""
         self.network.heal()
+        # A forked log is sent from its start to who is not known to hold the fork's place, so a
+        # limit below its length would be all that ever comes.
+        self.pull_limits = (PULL_ENTRIES,)
         for device in self.devices.values():
             if not device.up:
                 device.boot()
