@@ -38,6 +38,8 @@ class Node:
     process: subprocess.Popen[str] | None = None
     listen: str = ""
     extra: dict[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()  # what runs its commands, as in another network namespace
+    options: tuple[str, ...] = ("--listen", "127.0.0.1:0", "--no-discovery")
 
     @property
     def home(self) -> Path:
@@ -56,7 +58,8 @@ class Node:
 
     def argv(self, *words: str) -> list[str]:
         """The command line of one command."""
-        return [sys.executable, "-m", "cli.main", "--home", str(self.home), "--json", *words]
+        start = [*self.prefix, sys.executable, "-m", "cli.main"]
+        return [*start, "--home", str(self.home), "--json", *words]
 
     def run(self, *words: str) -> Said:
         """Run a command, however it ends."""
@@ -78,7 +81,7 @@ class Node:
         """Start the node on a free port of this machine."""
         with (self.root / f"{self.name}.log").open("ab") as log:
             self.process = subprocess.Popen(
-                self.argv("up", "--listen", "127.0.0.1:0", "--no-discovery"),
+                self.argv("up", *self.options),
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
