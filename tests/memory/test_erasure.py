@@ -230,7 +230,7 @@ def test_R34_erasure_covers_what_does_not_count(
 
 def test_a_text_of_many_pages_goes_whole(world: World, a: Node) -> None:
     """Its pieces on pages of their own are overwritten too."""
-    filler = " ".join(marker(f"filler {i}")[:12] for i in range(20_000))
+    filler = " ".join(marker(f"filler {i}")[:12] for i in range(4_000))
     words = f"{SECRET} {filler} {SECRET} {filler} {SECRET}"
     record = a.remember(words)
     a.remember(words.replace(SECRET, CONTROL).replace(marker("filler 7")[:12], ""))

@@ -13,9 +13,9 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from crdt.entry import Via
+from crdt.entry import Via, tombstone_id
 from crdt.fold import next_key
-from crdt.payload import put
+from crdt.payload import delete, put
 from keys.errors import NotFoundError, RefusedError, StoreError, UsageError
 from keys.ids import RecordId
 from memory.notes import Note
@@ -26,6 +26,17 @@ from tests.support.memory_world import HOUR_US, Node, World, seeded_randomness
 VALUES = ("bees", "wasps", "ants", "moths", "gnats")
 TAGS = ("home", "work")
 LAYERS = ("day", "week", "month")
+MEDDLED = {
+    "retired without a reason": (put("mark.01", "deprecated"),),
+    "kept by anybody": (put("mark.02", "current"),),
+    "a word that is no state": (put("mark.03", "approved"),),
+    "another text": (put("body.text", "a text put in"),),
+    "a mark taken away": (delete("mark.01"),),
+    "a state that is no text": (put("mark.04", 4),),
+    "a field of another type": (put("field.layer", 5), put("field.weight", "heavy")),
+    "no layer": (delete("field.layer"),),
+    "tombstone of a tombstone": (),
+}
 MACHINES = 4
 STEPS = 50
 
@@ -115,6 +126,22 @@ class Nodes(RuleBasedStateMachine):
             by = next_key(self.pick(node, second))
             with node.author.commit(Via.LOCAL, node.now_us) as commit:
                 commit.edit(self.pick(node, place), [put(by, "merged")])
+
+    @rule(name=names, place=picks, what=st.sampled_from(tuple(MEDDLED)))
+    def meddle(self, name: str, place: int, what: str) -> None:
+        """As a modified node does it: marks and edits that no verb would write."""
+        node = self.node(name)
+        with self.allowed(node):
+            record = self.pick(node, place)
+            with node.author.commit(Via.PERSON, node.now_us) as commit:
+                if what == "tombstone of a tombstone":
+                    commit.erase(tombstone_id(self.world.agent, record), "person")
+                else:
+                    commit.edit(record, list(MEDDLED[what]))
+
+    @rule(name=names, hours=st.sampled_from((-100, -1, 0, 1, 100)))
+    def set_clock(self, name: str, hours: int) -> None:
+        self.node(name).offset_us = hours * HOUR_US
 
     @rule(name=names, place=picks)
     def retire(self, name: str, place: int) -> None:

@@ -15,7 +15,7 @@ def needles(marker: str) -> dict[str, bytes]:
     parts = {"whole": marker}
     parts |= {
         f"part {i}": marker[i : i + PART_CHARS]
-        for i in range(0, len(marker) - PART_CHARS + 1, PART_CHARS // 2)
+        for i in range(0, len(marker) - PART_CHARS + 1, PART_CHARS)
     }
     out: dict[str, bytes] = {}
     for name, part in parts.items():
