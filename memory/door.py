@@ -7,6 +7,7 @@ per statement). The simulation and short commands call it in place.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from keys.errors import StoreError
 
 T = TypeVar("T")
 BUSY_TIMEOUT_S = 10.0
+FILE_MODE = 0o600
 PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
@@ -110,3 +112,8 @@ class AioDoor:
     async def close(self) -> None:
         """Close the connection and end its thread."""
         await self._connection.close()
+
+
+def make_file(path: Path) -> None:
+    """Before SQLite makes it with a mode of its own; the files beside it take this one's mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE))

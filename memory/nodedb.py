@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Final, Self, TypeVar
 from keys.errors import NotFoundError, StoreError
 from keys.ids import AgentId
 from keys.limits import PAIR_CODES_PER_WINDOW, PAIR_WINDOW_S
-from memory.door import AioDoor, Door, open_connection
+from memory.door import AioDoor, Door, make_file, open_connection
 from memory.ownerdb import OwnerStatements
 from memory.peers import Peers
 from memory.schema import NODE_MIGRATIONS, migrate
@@ -26,7 +25,6 @@ from memory.transaction import transaction
 T = TypeVar("T")
 SETTING_BYTES_MAX: Final = 4_096
 _SECOND_US: Final = 1_000_000
-_FILE_MODE: Final = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +131,7 @@ class NodeDbDoor:
     async def open(cls, path: Path) -> Self:
         """Open ``node.db`` and bring it to the newest schema; raises ``StoreError``."""
         try:
-            await asyncio.to_thread(_make_file, path)
+            await asyncio.to_thread(make_file, path)
             door, connection = await AioDoor.open(path)
         except (OSError, sqlite3.Error) as exc:
             raise _cannot_open(path, exc) from exc
@@ -159,7 +157,7 @@ class NodeDbDoor:
 def open_node_db(path: Path) -> Iterator[NodeDb]:
     """``node.db`` for a moment in this thread, made if missing; raises ``StoreError``."""
     try:
-        _make_file(path)
+        make_file(path)
     except OSError as exc:
         raise _cannot_open(path, exc) from exc
     connection = open_connection(path)
@@ -171,11 +169,6 @@ def open_node_db(path: Path) -> Iterator[NodeDb]:
         yield NodeDb(connection)
     finally:
         connection.close()
-
-
-def _make_file(path: Path) -> None:
-    """Before SQLite makes it with a mode of its own; the files beside it take this one's mode."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _FILE_MODE))
 
 
 def _cannot_open(path: Path, exc: Exception) -> StoreError:

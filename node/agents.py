@@ -21,7 +21,7 @@ from keys.limits import KEY_BYTES
 from keys.signing import DeviceKey
 from keys.statements import Statement
 from memory.authoring import Author
-from memory.door import AioDoor
+from memory.door import AioDoor, make_file
 from memory.store import AgentStore
 from node.clock import Clock
 from node.home import Home
@@ -145,6 +145,7 @@ class Agents:
         async with self._lock:
             if agent in self._handles:
                 return self._handles[agent]
+            await asyncio.to_thread(make_file, self.path_of(agent))
             door, connection = await AioDoor.open(self.path_of(agent))
 
             def prepare() -> AgentHandle:
