@@ -75,29 +75,40 @@ class Tombstones:
             record, payload, chained, before = self._db.execute(
                 "SELECT record, payload, chained, effective FROM tombstone WHERE hash = ?", (entry,)
             ).fetchone()
-            now = self._effective(folder, entry, record, kept)
-            if now != bool(before) or hashes is not None:
+            placed = entry in kept or self._in_chain(entry)
+            now = self._effective(folder, entry, record, kept, placed=placed)
+            if (now, placed) != (bool(before), bool(chained)) or hashes is not None:
                 records.add(record)
                 self._db.execute(
-                    "UPDATE tombstone SET effective = ? WHERE hash = ?", (int(now), entry)
+                    "UPDATE tombstone SET chained = ?, effective = ? WHERE hash = ?",
+                    (int(placed), int(now), entry),
                 )
-            lists = now and chained and not folder.authority.lifted_tombstone(entry)
-            macs |= self._list(entry, payload, lists=bool(lists))
+            lists = now and placed and not folder.authority.lifted_tombstone(entry)
+            macs |= self._list(entry, payload, lists=lists)
         return records, macs
 
+    def _in_chain(self, entry: bytes) -> bool:
+        """Whether the entry itself is here, so that its place in the chain is verified."""
+        found = self._db.execute(
+            "SELECT 1 FROM tombstone JOIN log USING (device, incarnation)"
+            " JOIN entry ON entry.log = log.id AND entry.seq = tombstone.seq"
+            " AND entry.hash = tombstone.hash WHERE tombstone.hash = ?",
+            (entry,),
+        )
+        return found.fetchone() is not None
+
     def _effective(
-        self, folder: Folder, entry: bytes, record: bytes, kept: frozenset[bytes]
+        self, folder: Folder, entry: bytes, record: bytes, kept: frozenset[bytes], *, placed: bool
     ) -> bool:
         if record in self._layers or record == NO_RECORD or self._names_tombstone(record):
             return False  # R35
         if entry in kept:
             return True
-        device, incarnation, seq, opening, chained = self._db.execute(
-            "SELECT device, incarnation, seq, opening, chained FROM tombstone WHERE hash = ?",
-            (entry,),
+        device, incarnation, seq, opening = self._db.execute(
+            "SELECT device, incarnation, seq, opening FROM tombstone WHERE hash = ?", (entry,)
         ).fetchone()
         log = LogId(DeviceId(device), Incarnation(incarnation))
-        if chained:
+        if placed:
             return folder.judge_of(log).inside(seq, EntryHash(entry))
         if folder.logs.row(log) is not None:
             return folder.judge_of(log).inside_ahead(seq)

@@ -64,7 +64,7 @@ CREATE TABLE tombstone (
     payload       BLOB NOT NULL,
     signature     BLOB NOT NULL,
     opening       BLOB NOT NULL,             -- [header, payload, signature] of its log's first entry
-    chained       INTEGER NOT NULL,          -- 1: its place in the chain is verified
+    chained       INTEGER NOT NULL,          -- 1: its place in the chain is verified, or it is kept
     effective     INTEGER NOT NULL           -- 1: admitted and inside all cuts
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX tombstone_record ON tombstone (record);

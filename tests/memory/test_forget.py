@@ -184,6 +184,28 @@ def test_what_is_named_ahead_of_its_chain_is_forgotten_at_once_by_hand(
         assert_sound(node)
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_R30_a_tombstone_that_a_revocation_keeps_needs_no_chain(
+    world: World, a: Node, b: Node, keep: bool
+) -> None:
+    """Its chain will never come from who was removed; named by the revocation it erases."""
+    guest = world.stranger("guest")
+    a.grant(guest, "write")
+    record, control = a.remember("bees"), a.remember("wasps")
+    world.pull(guest, a)
+    guest.forget(record)
+    world.pull(a, guest, commits=0)
+    assert a.state(record) == "withheld"
+    a.revoke(guest, "read", keep=keep)
+    world.settle("a", "b")
+    late = world.late("c")
+    for node in (a, b, late):
+        states = [node.state(r) for r in (record, control)]
+        assert states == ["erased" if keep else "new", "new"]
+        assert_sound(node)
+    assert_equal_nodes(a, b, late)
+
+
 def test_forgetting_again_writes_nothing(a: Node) -> None:
     """M-A12: what is asked for is gone afterwards, and nothing is left."""
     records = [a.remember("bees"), a.remember("wasps")]

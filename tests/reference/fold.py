@@ -122,13 +122,17 @@ class Fold(Places):
 
     @cached_property
     def erased(self) -> set[bytes]:
-        """The records that effective tombstones name, their place in the chain verified."""
-        return {bytes(stone.record) for e, stone in self.tombstones if e.opening is None}
+        """The records that effective tombstones erase."""
+        return {bytes(stone.record) for e, stone in self.tombstones if self.erases(e)}
 
     @cached_property
     def named_ahead(self) -> set[bytes]:
         """R30: the records that tombstones ahead of their chain withhold."""
-        return {bytes(stone.record) for e, stone in self.tombstones if e.opening is not None}
+        return {bytes(stone.record) for e, stone in self.tombstones if not self.erases(e)}
+
+    def erases(self, e: Held) -> bool:
+        """R30: the tombstone's place in the chain is verified, or a revocation names it."""
+        return e.opening is None or e.hash in self.rights.kept
 
     # -- entries ---------------------------------------------------------------------------------
 

@@ -73,14 +73,15 @@ def believe(fold: Fold) -> dict[bytes, Believed]:
 
 def erased_record(fold: Fold, record: bytes) -> Believed:
     """What remains of an erased record: times from headers, fingerprints of its tombstones."""
-    stones = [(e, s) for e, s in fold.tombstones if s.record == record and e.opening is None]
+    stones = [(e, s) for e, s in fold.tombstones if s.record == record and fold.erases(e)]
     prints = frozenset(p.mac for _, stone in stones for p in stone.prints)
     placed = [
         e
         for e in fold.records.get(record, ())
         if e.header.payload_kind == 1 and fold.place(e).reason is None
     ]
-    times = [fold.times[e.hash] for e in [*placed, *(e for e, _ in stones)]]
+    made = [*placed, *(e for e, _ in stones)]
+    times = [fold.times.get(e.hash, e.header.wall_ms) for e in made]  # one ahead has its stamp
     return Believed(prints=prints, created_ms=min(times), changed_ms=max(times))
 
 
@@ -202,7 +203,7 @@ def standing(
     listed = {
         p.mac
         for e, stone in fold.tombstones
-        if e.opening is None and e.hash not in lifted
+        if fold.erases(e) and e.hash not in lifted
         for p in stone.prints
     }
     if shown.prints & listed:
