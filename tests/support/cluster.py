@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 PASSPHRASE = "correct horse battery staple"
-READY_S = 60.0
-WAIT_S = 60.0
+READY_S = 120.0
+WAIT_S = 120.0
 ROOT = Path(__file__).parents[2]
 
 

@@ -26,7 +26,7 @@ from node.setup import init_home
 
 PASSPHRASE = "correct horse battery"
 CHEAP = Cost(ops=1, memory_bytes=8_192)
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 class Node:

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("node_program.py")
 CHEAP = Cost(ops=1, memory_bytes=8_192)
 PASSPHRASE = "correct horse"
-READY_S = 15.0
+READY_S = 90.0
 
 
 def make_home(path: Path) -> Path:
