@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,7 @@ HANDSHAKE_S: Final = 10.0
 SHUTDOWN_S: Final = 1.0
 
 Admit = Callable[[socket.socket], Awaitable[None]]
+"""Takes a connection over, and closes it in every case."""
 
 
 class Acceptor:
@@ -27,6 +29,7 @@ class Acceptor:
     def __init__(self, listener: socket.socket, clock: Clock, admit: Admit, most: int) -> None:
         self._listener, self._clock, self._admit, self._most = listener, clock, admit, most
         self._admitting: dict[asyncio.Task[None], None] = {}
+        self._unbegun: dict[asyncio.Task[None], socket.socket] = {}
 
     async def run(self) -> None:
         """Accept until cancelled; what is being admitted is dropped then."""
@@ -59,26 +62,31 @@ class Acceptor:
                 oldest.cancel()
             task = tasks.create_task(self._one(connection), name="admit")
             self._admitting[task] = None
+            self._unbegun[task] = connection
             task.add_done_callback(self._done)
         return True
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._admitting.pop(task, None)
+        unbegun = self._unbegun.pop(task, None)
+        if unbegun is not None:
+            unbegun.close()  # cancelled before its first step
 
     async def _one(self, connection: socket.socket) -> None:
-        try:
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine that runs has a task"
+        del self._unbegun[task]
+        with contextlib.suppress(OSError, TimeoutError):  # a stranger, or one that gave up
             await self._admit(connection)
-        except (OSError, TimeoutError, ssl.SSLError):
-            connection.close()  # a stranger, or one that gave up
-        except BaseException:
-            connection.close()
-            raise
 
 
 async def handshake(
     connection: socket.socket, context: ssl.SSLContext, protocol: Callable[[], asyncio.Protocol]
 ) -> asyncio.Transport:
-    """The TLS connection on an accepted socket; raises ``OSError`` or ``TimeoutError``."""
+    """The TLS connection on an accepted socket, which is the transport's from now on.
+
+    Raises ``OSError`` or ``TimeoutError``; the connection is closed then.
+    """
     transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
         protocol,
         connection,
