@@ -240,3 +240,34 @@ def _damage(home: Path) -> None:
     connection.execute("UPDATE entry SET payload = ? WHERE id = ?", (damaged, number))
     connection.commit()
     connection.close()
+
+
+async def test_r32_a_payload_that_is_nowhere_here_is_asked_of_a_peer(
+    two: list[Node], tmp_path: Path
+) -> None:
+    a, b = two
+    async with running(a, b) as tasks:
+        await befriend(a, b)
+        await a("agent.create", name="muse", passphrase=PASSPHRASE)
+        await share(a, "muse", b, "read")
+        await remember(a, "muse", "the payload gets lost on b")
+        await equal("muse", a, b)
+        await b.stop()
+        await asyncio.to_thread(_lose_payloads, tmp_path / "b")
+        await b.start(tasks)
+
+        async def nothing_missing() -> bool:
+            return await b.handle("muse").read(lambda store: store.wants(10)) == []
+
+        await until_true(nothing_missing)
+        await equal("muse", a, b)
+
+
+def _lose_payloads(home: Path) -> None:
+    """Drop the payloads of every memory, and keep the headers."""
+    (path,) = (home / "agents").glob("*.db")
+    connection = sqlite3.connect(path)
+    lost = connection.execute("UPDATE entry SET payload = NULL WHERE payload_kind = 1").rowcount
+    connection.commit()
+    connection.close()
+    assert lost > 0

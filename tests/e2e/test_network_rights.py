@@ -17,6 +17,7 @@ from tests.support.peers import (
     befriend,
     equal,
     holds,
+    pair,
     remember,
     running,
     share,
@@ -184,3 +185,23 @@ async def test_r25_a_new_value_key_reaches_those_who_stay(three: list[Node]) -> 
         await equal("muse", a, c)
         assert len(c.handle("muse").store.keys) == 2
         assert len(b.handle("muse").store.keys) == 1
+
+
+async def test_a_lost_device_of_the_owner_is_cut_off_by_every_other(three: list[Node]) -> None:
+    a, b, c = three
+    async with running(a, b, c) as tasks:
+        await pair(a, b, tasks)
+        await pair(a, c, tasks)
+        await befriend(b, c)
+        await a("agent.create", name="muse", passphrase=PASSPHRASE)
+        await equal("muse", a, b, c)
+        await a("devices.revoke", device=b.device, passphrase=PASSPHRASE)
+        await until_true(lambda: not _holds_right(c, b))
+        hidden = await remember(c, "muse", "not for the lost one")
+        await until_true(lambda: holds(a, "muse", hidden))
+        for peer in (a, c):
+            assert (await b("sync", peer=peer.device))["pulled"] == 0
+        assert not await holds(b, "muse", hidden)
+        await c("agent.create", name="clio", passphrase=PASSPHRASE)
+        await equal("clio", a, c)
+        assert not any(h.name == "clio" for h in b.core.agents.all())
