@@ -37,7 +37,6 @@ MEDDLED = {
     "no layer": (delete("field.layer"),),
     "tombstone of a tombstone": (),
 }
-MACHINES = 4
 STEPS = 50
 
 names = st.sampled_from("abc")
@@ -286,13 +285,33 @@ class Read(Nodes):
     by_owner = True
 
 
-_SETTINGS = settings(
-    max_examples=settings.default.max_examples // MACHINES if settings.default else 50,
-    stateful_step_count=STEPS,
-    deadline=None,
-)
-TestMine = Mine.TestCase
-TestShared = Shared.TestCase
-TestReviewed = Reviewed.TestCase
-TestRead = Read.TestCase
-TestMine.settings = TestShared.settings = TestReviewed.settings = TestRead.settings = _SETTINGS
+class SharedAgain(Shared):
+    """Twice as many: here most can happen."""
+
+
+class ReviewedAgain(Reviewed):
+    """Twice as many: here most can happen."""
+
+
+class MineAgain(Mine):
+    """Twice as many, so that none takes too long."""
+
+
+class ReadAgain(Read):
+    """Twice as many, so that none takes too long."""
+
+
+TestMine, TestMineAgain = Mine.TestCase, MineAgain.TestCase
+TestShared, TestSharedAgain = Shared.TestCase, SharedAgain.TestCase
+TestReviewed, TestReviewedAgain = Reviewed.TestCase, ReviewedAgain.TestCase
+TestRead, TestReadAgain = Read.TestCase, ReadAgain.TestCase
+MACHINES = 8
+for machine in [Mine, Shared, Reviewed, Read, MineAgain, SharedAgain, ReviewedAgain, ReadAgain]:
+    assert settings.default is not None
+    machine.TestCase.settings = settings(
+        max_examples=settings.default.max_examples // MACHINES,
+        stateful_step_count=STEPS,
+        deadline=None,
+        print_blob=True,
+    )
+del machine
