@@ -229,7 +229,7 @@ class Ledger:
         if style < 0.3:
             kind = Commit if style < 0.15 else Statement
             todo.sort(key=lambda item: isinstance(item, kind))
-        ends = rng.choice((0.06, 0.12, 0.3))  # how many things come together
+        ends = rng.choice((0.03, 0.08, 0.2))  # how many things come together
         here = {bytes(NO_PREV)}
         batch = Delivery()
         while todo:

@@ -14,6 +14,8 @@ from tests.reference.fold import Fold
 from tests.reference.ledger import Ledger
 from tests.reference.places import Held
 
+KEYS_MAX = 2
+
 
 @cache
 def _template() -> bytes:
@@ -22,17 +24,20 @@ def _template() -> bytes:
     return connection.serialize()
 
 
-def store_of(ledger: Ledger) -> AgentStore:
-    """An empty store in memory."""
+def store_of(ledger: Ledger, keys: int = KEYS_MAX) -> AgentStore:
+    """An empty store in memory, with the first of the agent's fingerprint keys."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.deserialize(_template())
-    return AgentStore(connection, ledger.agent, ledger.keys)
+    return AgentStore(connection, ledger.agent, ledger.keys[:keys])
 
 
 def node(ledger: Ledger, order: int) -> AgentStore:
-    """A store that received everything in one order."""
-    store, rng = store_of(ledger), random.Random(order)
+    """A store that received everything in one order, keys included (R25)."""
+    rng = random.Random(order)
+    store = store_of(ledger, rng.choice((KEYS_MAX, KEYS_MAX, KEYS_MAX, 1, 0)))
     for delivery in ledger.deliveries(rng):
+        if rng.random() < 0.1:
+            store.set_keys(ledger.keys)
         for part in rng.sample(("statements", "runs", "ahead"), 3):
             if part == "statements" and delivery.statements:
                 store.add_statements(delivery.statements)
@@ -40,6 +45,7 @@ def node(ledger: Ledger, order: int) -> AgentStore:
                 store.append_runs(delivery.runs, 1)
             elif part == "ahead" and delivery.ahead:
                 store.add_ahead(delivery.ahead)
+    store.set_keys(ledger.keys)
     return store
 
 

@@ -27,7 +27,7 @@ from tests.reference.nodes import node
 from tests.reference.states import Believed
 
 Make = Callable[[LogId, int], Draft]
-ORDERS = 16
+ORDERS = 10
 A, B, C = DEVICES[:3]
 ADA, BEN = OWNERS[1:3]
 

@@ -46,7 +46,7 @@ class World(Ledger):
         self.signs: dict[bytes, SigningKey] = {o.public: o for o in OWNERS}
         self.recovery = {o.public: RECOVERIES[i] for i, o in enumerate(OWNERS)}
         self._establish()
-        for _ in range(rng.randint(5, 9)):
+        for _ in range(rng.randint(4, 8)):
             self._act()
         if rng.random() < 0.03:
             self.absent = {bytes(rng.choice(self.statements[1:]).id)}
