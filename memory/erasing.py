@@ -13,6 +13,7 @@ from crdt.payload import decode_open, decode_tombstone
 from keys.ids import AgentId, DeviceId, EntryHash, Incarnation
 from memory.folding import Folder
 from memory.rows import LAYERS
+from memory.standing import Standings
 from memory.tables import Tables
 
 
@@ -142,6 +143,12 @@ class Tombstones:
                 "DELETE FROM tombstone_print WHERE mac = ? AND tombstone = ?", (mac, entry)
             )
         return wanted ^ held
+
+    def take_away(self, folder: Folder, standings: Standings, hashes: Iterable[bytes]) -> None:
+        """What tombstones do without the keys that a fold needs: withhold at once, and erase."""
+        records, _ = self.evaluate(folder, hashes)
+        folded, before = folder.refold(r for r in records if folder.tables.is_erased(r))
+        standings.settle(records | folded, before)
 
     def beyond(
         self, folder: Folder, seqs: dict[tuple[bytes, bytes], int], limit: int

@@ -2,7 +2,8 @@
 
 1. Every change of the log, of the statements or of payloads refolds what it touches before it
    commits; the read model always equals the fold.
-2. Without the fingerprint keys that the statements commit to, nothing is folded (R25).
+2. Without the fingerprint keys that the statements commit to, nothing is folded (R25) but what
+   tombstones take away.
 3. Erased bytes leave the files in ``clean``, after the commit (R34).
 """
 
@@ -221,8 +222,6 @@ class AgentStore:
                 if i.entry.header.payload_kind == PayloadKind.TOMBSTONE
             )
         )
-        if self.waiting_for_key:
-            return
         cache = {bytes(i.entry.header.hash): i.entry.header for i in new}
         self._fold(records, named, cache=cache)
 
@@ -244,7 +243,7 @@ class AgentStore:
                 fresh.add(
                     self.tombstones.add(ahead.tombstone, header.wall_ms, opening, chained=False)
                 )
-            if fresh and not self.waiting_for_key:
+            if fresh:
                 self._fold(set(), fresh)
         return len(fresh)
 
@@ -258,6 +257,9 @@ class AgentStore:
         cache: dict[bytes, Header] | None = None,
         evaluate: bool = False,
     ) -> None:
+        if self.waiting_for_key:
+            self.tombstones.take_away(self.folder, self.standings, tombstones)
+            return
         changed, moved = self._changed_logs()
         macs: set[bytes] = set()
         if evaluate or moved:

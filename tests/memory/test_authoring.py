@@ -7,6 +7,7 @@ from crdt.payload import put
 from keys.errors import RefusedError, RoostError, StoreError
 from memory.notes import Note
 from memory.writing import RetiredError
+from tests.support.byte_scan import found_in
 from tests.support.memory_checks import assert_equal_nodes, assert_sound
 from tests.support.memory_world import HOUR_US, Node, World
 
@@ -129,6 +130,34 @@ def test_without_the_key_nothing_is_written_and_what_was_read_stays(world: World
     world.pull(guest, a)
     assert sorted(guest.search("bees wasps")) == sorted([record, later])
     assert_equal_nodes(a, guest)
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_R34_what_is_forgotten_goes_also_while_a_key_is_waited_for(
+    world: World, a: Node, ahead: bool
+) -> None:
+    """Nothing is folded without the key, but a tombstone withholds at once and erases."""
+    guest, other = world.stranger("guest"), world.stranger("other")
+    a.grant(guest, "write")
+    a.grant(other, "write")
+    record, control = a.remember("a forgotten swordfish"), a.remember("a kept swordfish")
+    derived = a.remember("a fish", derived_from=(record,))
+    world.pull(guest, a)
+    a.revoke(other, "read")
+    a.forget(record)
+    world.pull(guest, a, keys=False, commits=0 if ahead else None)
+    assert guest.store.waiting_for_key
+    states = {guest.state(r) for r in (record, derived)}
+    assert states == {"withheld" if ahead else "erased"}
+    assert guest.search("swordfish fish") == [control]
+    assert guest.clean()
+    assert bool(found_in(guest.home, "forgotten swordfish")) == ahead
+    assert found_in(guest.home, "kept swordfish")
+    world.pull(guest, a)
+    assert_equal_nodes(a, guest)
+    assert_sound(guest)
+    assert guest.clean()
+    assert found_in(guest.home, "forgotten swordfish") == []
 
 
 def test_a_failed_write_leaves_nothing_behind(a: Node, b: Node, world: World) -> None:
