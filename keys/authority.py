@@ -123,6 +123,16 @@ class Authority(StatementSet):
             d for d in devices if any(o == owner for o, _ in self._certificates(d, self._valid))
         )
 
+    def devices(self) -> list[bytes]:
+        """Every device that a valid certificate or grant names, in byte order."""
+        certified = {bytes(s.body["device"]) for s in self.valid("certify")}
+        granted = {
+            bytes(s.body["subject"])
+            for s in self.valid("grant")
+            if s.body["subject_kind"] == "device"
+        }
+        return sorted(certified | granted)
+
     def owners_of(self, device: bytes) -> list[bytes]:
         """The owners that certify a device now."""
         return sorted({owner for owner, _ in self._certificates(device, self._valid)})
@@ -246,6 +256,15 @@ class Authority(StatementSet):
         lifts = self.valid("lift")
         facts = {(entry, key) for s in lifts for entry, key in s.body["facts"]}
         return frozenset(facts | {(entry, "") for s in lifts for entry in s.body["tombstones"]})
+
+    def acts_unlike(self, other: Authority) -> set[bytes]:
+        """The records about which ``other`` knows other acts of persons than this."""
+        return {
+            record
+            for record in self.acts.keys() | other.acts.keys()
+            if [s.id for s in self.acts.get(record, ())]
+            != [s.id for s in other.acts.get(record, ())]
+        }
 
     def _collect_acts(self) -> dict[bytes, list[Statement]]:
         """Per record the valid statements about it (lift, approve, reject), past first."""

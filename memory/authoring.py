@@ -40,7 +40,7 @@ from crdt.payload import (
     encode_tombstone,
 )
 from keys.errors import RefusedError, StoreError
-from keys.ids import DeviceId, EntryHash, Incarnation, RecordId
+from keys.ids import DeviceId, EntryHash, Incarnation, RecordId, hash256
 from keys.limits import COMMIT_BYTES_MAX, COMMIT_ENTRIES_MAX, INCARNATION_BYTES, SALT_BYTES
 from keys.signing import ENTRY_DOMAIN, DeviceKey, random_bytes
 from memory.logs import LogRow, NewEntry
@@ -180,13 +180,24 @@ class Author:
 
     def _own_reason(self, record: bytes) -> str | None:
         tables, standings = self.store.folder.tables, self.store.standings
-        if tables.is_withheld(record) or tables.author(record) != self._key.device:
+        if tables.is_withheld(record) or not self._answers_for(record):
             return None
         if standings.source_erased(record):
             return "derived"
         if any(standings.print_erased(mac) for mac in tables.macs(record)):
             return "returning"
         return None
+
+    def _answers_for(self, record: bytes) -> bool:
+        """R31: who wrote it, or if that device may write no more, one writer by rendezvous."""
+        author = self.store.folder.tables.author(record)
+        authority = self.store.authority
+        if author == self._key.device:
+            return True
+        if not author or authority.holds_device(author, "write").held:
+            return False
+        writers = [d for d in authority.devices() if authority.holds_device(d, "write").held]
+        return max(writers, key=lambda d: hash256(record, d), default=b"") == self._key.device
 
     def stamp(self, now_us: int) -> None:
         """The clock for entries that the fold of pulled entries makes us write (R31)."""

@@ -123,6 +123,13 @@ class Standings:
             "SELECT 1 FROM tombstone WHERE record = ? AND effective = 1 AND chained = 0", record
         )
 
+    def held(self) -> set[bytes]:
+        """The records that read withheld or returning."""
+        rows = self._db.execute(
+            "SELECT record FROM record WHERE state IN ('withheld', 'returning')"
+        )
+        return {r[0] for r in rows}
+
     def source_erased(self, record: bytes) -> bool:
         """Whether something that a record was derived from, at any distance, is erased (R31)."""
         seen: set[bytes] = set()

@@ -83,6 +83,7 @@ class AgentStore:
             self.keys = now
             self.folder = self._make_folder()
             self._refold_everything()
+            self._answer(self.standings.held())
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -153,27 +154,22 @@ class AgentStore:
         return len(new)
 
     def _belongs(self, s: Statement) -> bool:
-        if s.kind == "found":
-            return agent_of(s) == self._agent
-        return s.agent in (b"", self._agent)
+        founds = s.kind == "found"
+        return agent_of(s) == self._agent if founds else s.agent in (b"", self._agent)
 
     def _statements_changed(self) -> None:
         before = self.authority
         self.authority = self._load_authority()
         self.folder = self._make_folder()
-        acts = {
-            record
-            for record in before.acts.keys() | self.authority.acts.keys()
-            if [s.id for s in before.acts.get(record, ())]
-            != [s.id for s in self.authority.acts.get(record, ())]
-        }
+        acts = self.authority.acts_unlike(before)
         raised = self._raise_openings(self.authority.known - before.known)
         if self.waiting_for_key:
             return
         if before.key_commitments() != self.authority.key_commitments():
             self._refold_everything()
-            return
-        self._fold(acts | raised, set(), evaluate=True)
+        else:
+            self._fold(acts | raised, set(), evaluate=True)
+        self._answer(self.standings.held())
 
     def _raise_openings(self, new: frozenset[bytes]) -> set[bytes]:
         """R14: an opening is never earlier than the statements it cites."""
@@ -269,11 +265,12 @@ class AgentStore:
             touched, more = self.tombstones.evaluate(self.folder, tombstones)
             records, macs = records | touched, macs | more
         folded, before = self.folder.refold(records | changed, cache)
-        held = self.standings.settle(folded, macs | before)
-        if held and self.withheld_hook is not None:
-            own = self.withheld_hook(held)
-            if own:
-                self.after_append(own)
+        self._answer(self.standings.settle(folded, macs | before))
+
+    def _answer(self, held: set[bytes]) -> None:
+        """Let this device write the tombstones of records that it answers for (R31)."""
+        if held and self.withheld_hook and (own := self.withheld_hook(held)):
+            self.after_append(own)
 
     def _changed_logs(self) -> tuple[set[bytes], bool]:
         """Records of logs about whose entries the verdict may have changed."""

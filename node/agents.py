@@ -169,8 +169,7 @@ class Agents:
         await asyncio.to_thread(self.save_keys, agent, list(keys))
         handle = await self.open(agent)
         found = list(statements)
-        await handle.door.run(lambda: handle.store.add_statements(found, self._clock.now_us()))
-        await handle.settle()
+        await handle.receive(lambda store, now_us: store.add_statements(found, now_us))
         return handle
 
     async def resolve(self, text: str) -> AgentHandle:

@@ -331,3 +331,27 @@ def test_X_73_what_the_fingerprint_does_not_catch(a: Node) -> None:
     ]
     for note in passes:
         assert a.write(note).created, note
+
+
+def test_one_remaining_writer_erases_what_a_device_that_is_gone_derived(world: World) -> None:
+    """R31: its author may write no more; of those who may, the same one on every node does."""
+    a, b, c = world.join("a"), world.join("b"), world.stranger("gone")
+    a.grant(c, "write")
+    source = a.remember("the code is 4711")
+    control = a.remember("bees are kind")
+    world.settle("a", "b", "gone")
+    derived = made(c, "summary", "there is a code", source)
+    kept = made(c, "summary", "bees", control)
+    world.pull(b, c)
+    a.forget(source)
+    world.pull(b, a)
+    assert b.state(derived) == "withheld", "positive control: its author is to erase it"
+    b.revoke(c, "read")
+    world.settle("a", "b")
+    for node in (a, b):
+        assert node.state(derived) == "erased"
+        assert node.state(kept) == "new"
+        assert_sound(node)
+    assert_equal_nodes(a, b)
+    tombstones = a.rows("SELECT device FROM tombstone WHERE record = ?", derived)
+    assert len(tombstones) == 1, "one writer, not every writer"
