@@ -49,6 +49,7 @@ class Reason(StrEnum):
     CLOSED = "closed"
     MALFORMED = "malformed"
     OVER = "over"
+    DECLINED = "declined"
 
 
 _TEXTS: Final[dict[Reason, tuple[str, str | None]]] = {
@@ -78,6 +79,10 @@ _TEXTS: Final[dict[Reason, tuple[str, str | None]]] = {
         "check that both run Roost, and " + _NEW_CODE_HINT,
     ),
     Reason.OVER: ("this pairing is over", _NEW_CODE_HINT),
+    Reason.DECLINED: (
+        "the person who opened the pairing did not confirm the device; nothing was shared",
+        _NEW_CODE_HINT,
+    ),
 }
 
 

@@ -73,6 +73,7 @@ VERBS: Final[Mapping[str, Verb]] = {
 # they need costs more to load than all that a command on this machine does.
 _NETWORK_MODULES: Final[Mapping[str, str]] = {
     "pair.open": "network",
+    "pair.confirm": "network",
     "pair.join": "network",
     "pair.list": "network",
     "peers": "network",

@@ -30,7 +30,7 @@ from keys.limits import (
 )
 from keys.pairing import Channel
 from keys.statements import OWNER_KINDS, Statement, parse
-from node.pairwire import GIFT_MESSAGE_BYTES_MAX, PairStream
+from node.pairwire import GIFT_MESSAGE_BYTES_MAX, STALL_S, PairStream
 
 STATEMENTS: Final = "statements"
 JOINER: Final = "joiner"
@@ -100,11 +100,11 @@ class Gifts:
         """Send one gift."""
         await self._stream.send(self._channel.seal(codec.encode(gift)))
 
-    async def receive(self) -> tuple[list[Statement], list[Any]]:
-        """Verified statements, and the gift that follows them."""
+    async def receive(self, patience_s: float = STALL_S) -> tuple[list[Statement], list[Any]]:
+        """Verified statements, and the gift that follows them; waits so long for each message."""
         found: list[Statement] = []
         for _ in range(PAIR_GIFTS_MAX):
-            message = await self._stream.receive(GIFT_MESSAGE_BYTES_MAX)
+            message = await self._stream.receive(GIFT_MESSAGE_BYTES_MAX, patience_s)
             value: object = codec.decode(self._channel.open(message), PAIR_GIFT_BYTES_MAX)
             match value:
                 case [str(kind), list(rows)] if kind == STATEMENTS:

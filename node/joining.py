@@ -25,7 +25,7 @@ from keys.pairing import Joiner, Paired
 from node.gifts import STORED, Gifts, decode_owners, opener_gift
 from node.listen import PORT_MAX
 from node.pairing import FIREWALL, PairingService, as_pairing_error
-from node.pairwire import PairStream
+from node.pairwire import CONFIRM_S, STALL_S, PairStream
 
 CALLS_MAX: Final = 64
 
@@ -78,7 +78,8 @@ async def _exchange(
     await gifts.send_statements(await household.statements())
     owners = decode_owners(paired.extra) if mine else []
     await gifts.send(household.proofs(owners).encode())
-    theirs, rest = await gifts.receive()
+    # With mine their person may be asked about us first.
+    theirs, rest = await gifts.receive(STALL_S + CONFIRM_S if mine else STALL_S)
     gift = opener_gift(rest)
     if mine:
         await household.move_in(paired, gift, theirs)

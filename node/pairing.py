@@ -5,8 +5,9 @@
    sides are told, and this side's person makes a new one.
 3. Nobody is stored before both proofs were right. The opener stores first and then tells the
    joiner, which stores and says so: whoever calls the other then is let in.
-4. With ``mine`` the opener's person has unlocked the owner's key beforehand; the joiner's
-   certificate is signed once its key is proven, and the key is dropped with the call.
+4. With ``mine`` the opener's person has unlocked the owner's key beforehand and, on a terminal, is
+   asked about the device that proved the code; then its certificate is signed. The key is dropped
+   with the call.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from keys.address import Address
-from keys.errors import BadInput, BadSignature, PairingError, RefusedError, RoostError
+from keys.errors import (
+    BadInput,
+    BadSignature,
+    NotFoundError,
+    PairingError,
+    RefusedError,
+    RoostError,
+)
 from keys.ids import DeviceId
 from keys.limits import PAIR_CODE_TTL_S, PAIR_CONNECTIONS_MAX, PAIR_PORTS_TRIED
 from keys.pair_code import CodeBook, Offer, Reason, failed
@@ -33,11 +41,13 @@ from node.core import NodeCore
 from node.gifts import STORED, Gifts, encode_owners, joiner_gift
 from node.household import NO_RECOVERY, Household
 from node.listen import PORT_MAX
-from node.pairwire import PROTOCOL, PairStream
+from node.pairwire import CONFIRM_S, PROTOCOL, PairStream
 from node.reachable import reachable_at
 from node.service import Emit
 
-FINISH_S: Final = 30.0  # for an exchange that was in the middle when the code's time was over
+FINISH_S: Final = (
+    30.0 + CONFIRM_S
+)  # for an exchange that was in the middle when the code's time was over
 BACKLOG: Final = 16
 FIREWALL: Final = (
     "both must be on one network, with 7667/TCP and 5353/UDP open: "
@@ -72,18 +82,22 @@ class PairingService:
         self.household = Household(core)
         self._shown: _Shown | None = None
         self._listener: socket.socket | None = None
+        self._question: tuple[DeviceId, asyncio.Future[bool]] | None = None
         self.on_port: Callable[[int | None], None] = lambda _port: None
 
     def beside(self, listener: socket.socket | None) -> None:
         """Peers are served at this socket; pairing opens one of its own beside it."""
         self._listener = listener
 
-    async def open(self, *, ttl_s: int | None, owner_key: OwnerKey | None, emit: Emit) -> None:
+    async def open(
+        self, *, ttl_s: int | None, owner_key: OwnerKey | None, emit: Emit, ask: bool = False
+    ) -> None:
         """Show a code and wait until somebody paired with it; with ``owner_key``: as ``mine``.
 
         Who asks while a code of the same kind is open is shown that one (two codes of one device
         could not be told apart by the joiner), and a code of its own when the first caller leaves.
-        Emits ``open``, ``attempt`` for each that failed and left the code alive, and ``paired``.
+        Emits ``open``, ``attempt`` for each that failed and left the code alive, and ``paired``;
+        with ``ask`` also ``confirm``, and waits for ``answer`` before anything is signed.
         Raises ``PairingError`` where nobody did.
         """
         if self._listener is None:
@@ -100,7 +114,7 @@ class PairingService:
                 return
         shown = self._shown = _Shown(mine, emit)
         try:
-            await self._open(ttl_s or PAIR_CODE_TTL_S, owner_key, shown.emit)
+            await self._open(ttl_s or PAIR_CODE_TTL_S, owner_key, shown.emit, ask=ask)
         except RoostError as exc:
             shown.end(exc)
             raise
@@ -110,7 +124,7 @@ class PairingService:
             self._shown = None
             shown.leave()
 
-    async def _open(self, ttl_s: int, owner_key: OwnerKey | None, emit: Emit) -> None:
+    async def _open(self, ttl_s: int, owner_key: OwnerKey | None, emit: Emit, *, ask: bool) -> None:
         core = self.core
         offer = CodeBook().open(core.device, core.clock.monotonic_s(), ttl_s)[1]
         wait_s = await core.db.run(lambda db: db.count_code(core.clock.now_us()))
@@ -121,7 +135,7 @@ class PairingService:
             self.on_port(listener.getsockname()[1])
             try:
                 await self._announce(offer, listener, emit)
-                await _Opening(self, offer, owner_key, emit).run(listener)
+                await _Opening(self, offer, owner_key, emit, ask=ask).run(listener)
             finally:
                 offer.close()
                 self.on_port(None)
@@ -138,6 +152,27 @@ class PairingService:
                 "ttl": offer.ttl_s,
             }
         )
+
+    async def ask(self, device: DeviceId, name: str, emit: Emit) -> None:
+        """Ask our person whether this is the device meant; raises ``PairingError`` unless it is."""
+        answer = asyncio.get_running_loop().create_future()
+        self._question = device, answer
+        try:
+            await emit({"event": "confirm", "device": str(device), "name": name})
+            async with asyncio.timeout(CONFIRM_S):
+                if not await answer:
+                    raise failed(Reason.DECLINED)
+        except TimeoutError as exc:
+            raise failed(Reason.DECLINED) from exc
+        finally:
+            self._question = None
+
+    def answer(self, device: DeviceId, *, yes: bool) -> None:
+        """What our person says of the device; raises ``NotFoundError`` when it is not asked."""
+        if self._question is None or self._question[0] != device:
+            raise NotFoundError("nobody is asked about this device", hint="roost pair open --mine")
+        if not self._question[1].done():
+            self._question[1].set_result(yes)
 
     async def introduction(self, *, mine: bool) -> Introduction:
         """What this node says of itself."""
@@ -207,10 +242,16 @@ class _Opening:
     """One code while it is open: the connections that try it, and how it ends."""
 
     def __init__(
-        self, service: PairingService, offer: Offer, owner_key: OwnerKey | None, emit: Emit
+        self,
+        service: PairingService,
+        offer: Offer,
+        owner_key: OwnerKey | None,
+        emit: Emit,
+        *,
+        ask: bool,
     ) -> None:
         self._service, self._core, self._offer = service, service.core, offer
-        self._owner_key, self._emit = owner_key, emit
+        self._owner_key, self._emit, self._ask = owner_key, emit, ask
         self._spender: PairStream | None = None
         self._outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
 
@@ -264,6 +305,8 @@ class _Opening:
         theirs, rest = await gifts.receive()
         gift = joiner_gift(rest)
         if self._owner_key is not None:
+            if self._ask:
+                await self._service.ask(paired.device, paired.introduction.name, self._emit)
             await household.adopt(self._owner_key, paired, gift)
         await household.know(paired.introduction.owner.owner, theirs)
         await self._service.keep(paired, stream.host, adopted=self._mine)

@@ -4,7 +4,8 @@
    port for sync, which shows the same certificate, does not.
 2. A frame is its length in 4 big-endian bytes and a message; the length is compared with its bound
    before a byte of the message is kept.
-3. Every read and write ends after ``STALL_S`` without progress.
+3. Every read and write ends after ``STALL_S`` without progress; while the other side's person is
+   asked, a read after ``CONFIRM_S`` more.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from node.server import leaf_of
 PROTOCOL: Final = "roost-pair"
 LENGTH_BYTES: Final = 4
 STALL_S: Final = 10.0
+CONFIRM_S: Final = 60.0
 DIAL_S: Final = 4.0
 CLOSE_S: Final = 1.0
 GIFT_MESSAGE_BYTES_MAX: Final = PAIR_GIFT_BYTES_MAX + 64
@@ -99,10 +101,12 @@ class PairStream:
         except (OSError, TimeoutError) as exc:
             raise _gone() from exc
 
-    async def receive(self, size_max: int = PAIR_MESSAGE_BYTES_MAX) -> bytes:
+    async def receive(
+        self, size_max: int = PAIR_MESSAGE_BYTES_MAX, patience_s: float = STALL_S
+    ) -> bytes:
         """The next message; raises ``UnreachableError``, ``BadEncoding`` for one over its bound."""
         try:
-            async with asyncio.timeout(STALL_S):
+            async with asyncio.timeout(patience_s):
                 size = int.from_bytes(await self._reader.readexactly(LENGTH_BYTES), "big")
                 if not 1 <= size <= size_max:
                     raise BadEncoding(f"a message of {size} bytes where {size_max} are allowed")

@@ -45,20 +45,37 @@ def pair() -> None:
     metavar="SECONDS",
     help=f"How long the code is good for (at most {PAIR_CODE_TTL_S}).",
 )
+@click.option("--yes", is_flag=True, help="Do not ask about the device that joins with --mine.")
 @passphrase_option
 @pass_cli
-def pair_open(cli: Cli, /, mine: bool, ttl: int | None, **options: object) -> None:
-    """Show a code, and wait for the other side."""
+def pair_open(cli: Cli, /, mine: bool, ttl: int | None, yes: bool, **options: object) -> None:
+    """Show a code, and wait for the other side.
+
+    With --mine on a terminal you are asked about the device before it becomes yours.
+    """
     passphrase = cli.passphrase(options) if mine else None
-    params = given({"mine": mine, "ttl": ttl, "passphrase": passphrase})
+    ask = (mine and not yes and cli.output.can_ask) or None
+    params = given({"mine": mine, "ttl": ttl, "passphrase": passphrase, "ask": ask})
     paired = None
     with _firewall_hint():
         for event in cli.session.events("pair.open", params):
+            if event.get("event") == "confirm":
+                _confirm(cli, event)
+                continue
             if event.get("event") == "paired":
                 paired = event
             _show_event(cli, event, mine=mine, ttl=ttl or PAIR_CODE_TTL_S)
     if paired is None:
         raise NoAnswerError("the node stopped before the two were paired", hint="roost doctor")
+
+
+def _confirm(cli: Cli, event: dict[str, Any]) -> None:
+    """Ask whether the device that proved the code is the one meant (R39)."""
+    device = str(event["device"])
+    cli.output.note(f"{event.get('name')} typed the code; its device id is {device}")
+    cli.output.note('"roost status" there shows the id; it would get your key, still encrypted')
+    yes = cli.output.confirm("make it a device of yours?")
+    cli.session.call_running("pair.confirm", {"device": device, "yes": yes})
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from keys.address import Address
 from keys.errors import AmbiguousError, NotFoundError, UsageError
-from keys.ids import AgentId
+from keys.ids import AgentId, DeviceId
 from keys.pair_uri import parse_pair_uri
 from memory.nodedb import KnownAgent
 from node.core import NodeCore
@@ -22,14 +22,25 @@ Handler = Callable[[NodeCore, Network, Params, Emit | None], Awaitable[Result]]
 
 
 async def pair_open(core: NodeCore, network: Network, params: Params, emit: Emit | None) -> Result:
-    """Show a code, wait for the other side; emits ``open`` and ``paired``."""
+    """Show a code, wait for the other side; emits ``open``, ``confirm`` and ``paired``."""
     mine, ttl = params.flag("mine"), params.number("ttl", 0)
-    passphrase = params.optional_text("passphrase") or ""
+    passphrase, ask = params.optional_text("passphrase") or "", params.flag("ask")
     params.done()
     if emit is None:
         raise UsageError("pairing is for a caller that listens")
     key = await core.ownership.unlock(passphrase) if mine else None
-    await network.pairing.open(ttl_s=ttl or None, owner_key=key, emit=emit)
+    await network.pairing.open(ttl_s=ttl or None, owner_key=key, emit=emit, ask=ask)
+    return {}
+
+
+async def pair_confirm(
+    core: NodeCore, network: Network, params: Params, emit: Emit | None
+) -> Result:
+    """Answer what ``pair.open`` asks with ``confirm``: whether the device is the one meant."""
+    del core, emit
+    device, yes = DeviceId.parse(params.text("device")), params.flag("yes")
+    params.done()
+    network.pairing.answer(device, yes=yes)
     return {}
 
 
@@ -138,6 +149,7 @@ async def _offered(core: NodeCore, text: str) -> KnownAgent:
 
 NETWORK_VERBS: Final[Mapping[str, Handler]] = {
     "pair.open": pair_open,
+    "pair.confirm": pair_confirm,
     "pair.join": pair_join,
     "pair.list": pair_list,
     "peers": peers,

@@ -17,52 +17,13 @@ from keys.pair_code import pick_digits
 from keys.signing import DeviceKey
 from keys.tls import pairing_client_context, pairing_server_context
 from node.pairwire import PROTOCOL, PairStream
+from tests.support.opening import Opening, reason
 from tests.support.peers import PASSPHRASE, Node, equal, pair, running, until_true
-
-
-class Opening:
-    """``pair open`` at work on a node."""
-
-    def __init__(self, node: Node, tasks: asyncio.TaskGroup, **params: Any) -> None:
-        self.events: list[dict[str, Any]] = []
-        self._first = asyncio.Event()
-        self._outcome = tasks.create_task(self._run(node, params))
-
-    async def _run(self, node: Node, params: dict[str, Any]) -> Exception | None:
-        try:
-            await node.dispatch.call("pair.open", params, self._emit)
-        except Exception as exc:  # noqa: BLE001 - the test looks at it
-            self._first.set()
-            return exc
-        return None
-
-    async def _emit(self, event: dict[str, Any]) -> None:
-        self.events.append(event)
-        self._first.set()
-
-    async def code(self) -> str:
-        await self._first.wait()
-        return str(self.events[0]["code"])
-
-    async def address(self) -> str:
-        await self._first.wait()
-        return str(self.events[0]["addresses"][0])
-
-    async def failure(self) -> Exception | None:
-        return await self._outcome
-
-    def cancel(self) -> None:
-        self._outcome.cancel()
 
 
 def other_code(code: str) -> str:
     """A code of the same device that is wrong."""
     return code[:2] + f"{(int(code[2:]) + 1) % 10_000:04}"
-
-
-def reason(exc: BaseException | None) -> object:
-    assert isinstance(exc, PairingError)
-    return exc.details["reason"]
 
 
 async def test_both_sides_are_told_and_keep_each_other(two: list[Node]) -> None:

@@ -255,6 +255,31 @@ def test_approving_a_run_says_how_many(roost: Roost) -> None:
     assert roost("review", "approve", "muse", "--run", "run1").out == "approved: 12 memories\n"
 
 
+@pytest.mark.parametrize(("typed", "yes"), [("y", True), ("no", False), ("", False)])
+def test_a_person_is_asked_which_device_becomes_theirs(
+    roost: Roost, terminal: Callable[..., Terminal], typed: str, yes: bool
+) -> None:
+    """R39: on a terminal; with --yes, or where nobody can be asked, the passphrase says it."""
+    events: list[dict[str, Any]] = [
+        {"event": "open", "code": "1", "device": "d", "addresses": ["h:1"], "uri": "roost://x"},
+        {"event": "confirm", "device": "d2", "name": "phone"},
+        {"event": "paired", "device": "d2", "name": "phone"},
+    ]
+    roost.node.script["pair.open"] = [events[0], events[2]]
+    assert roost("pair", "open", "--mine").code == 0
+    assert "ask" not in roost.node.params("pair.open"), "no terminal yet"
+    screen = terminal(lambda _: typed)
+    roost.node.script["pair.open"] = events
+    roost.node.script["pair.confirm"] = {}
+    assert roost("pair", "open", "--mine").code == 0, screen.err.getvalue()
+    assert roost.node.params("pair.open")["ask"] is True
+    assert roost.node.params("pair.confirm") == {"device": "d2", "yes": yes}
+    assert "d2" in screen.err.getvalue()
+    roost.node.script["pair.open"] = [events[0], events[2]]
+    assert roost("pair", "open", "--mine", "--yes").code == 0
+    assert "ask" not in roost.node.params("pair.open")
+
+
 def test_a_pairing_code_is_asked_on_a_terminal(
     roost: Roost, terminal: Callable[..., Terminal]
 ) -> None:
