@@ -1,32 +1,31 @@
 """The one door to Automerge. Its bytes never cross it from outside; changes are made here.
 
 1. A change is made from operations: the record at ``deps``, the derived actor, one transaction.
-2. Every call is inside ``_guarded``: a panic is a ``BaseException``; the document is dropped.
+2. Every call is inside ``_GUARDED``: a panic is a ``BaseException``; the document is dropped.
 3. ``Document`` objects live for one fold of one record and are never kept.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any, Final
 
 from automerge import core
 
-from crdt.payload import Op, Scalar, Type, Verb
+from crdt.payload import Op, Scalar, Verb
 from keys.errors import RoostError
 
 _ROOT: Final = core.ROOT
-_TYPES: Final = {
-    Type.NULL: core.ScalarType.Null,
-    Type.BOOL: core.ScalarType.Boolean,
-    Type.INT: core.ScalarType.Int,
-    Type.UINT: core.ScalarType.Uint,
-    Type.F64: core.ScalarType.F64,
-    Type.STR: core.ScalarType.Str,
-    Type.BYTES: core.ScalarType.Bytes,
-}
+_TYPES: Final = (  # by the number of ``Type``
+    core.ScalarType.Null,
+    core.ScalarType.Boolean,
+    core.ScalarType.Int,
+    core.ScalarType.Uint,
+    core.ScalarType.F64,
+    core.ScalarType.Str,
+    core.ScalarType.Bytes,
+)
 
 
 # Transactions that failed, with their documents; not even the end of the process frees it.
@@ -40,14 +39,29 @@ class DocumentError(RoostError):
     code = "document"
 
 
-@contextmanager
-def _guarded() -> Iterator[None]:
-    try:
-        yield
-    except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError, DocumentError):
-        raise
-    except BaseException as exc:
-        raise DocumentError(f"automerge failed: {type(exc).__name__}") from exc
+class _Guarded:
+    """Turns whatever Automerge throws into ``DocumentError``."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, _: object
+    ) -> None:
+        if kind is not None and not issubclass(kind, _NOT_ITS_FAULT):
+            raise DocumentError(f"automerge failed: {kind.__name__}") from exc
+
+
+_NOT_ITS_FAULT: Final = (
+    KeyboardInterrupt,
+    SystemExit,
+    GeneratorExit,
+    MemoryError,
+    DocumentError,
+)
+_GUARDED: Final = _Guarded()
 
 
 class RecordDocument:
@@ -66,7 +80,7 @@ class RecordDocument:
         ``deps`` are the heads, on a fork that is merged back otherwise (R40). Raises
         ``DocumentError`` when Automerge fails; the object must then be dropped.
         """
-        with _guarded():
+        with _GUARDED:
             if self._doc is None:
                 self._doc = core.Document(actor_id=actor)
             elif deps != self._heads:
@@ -95,7 +109,7 @@ class RecordDocument:
         """A second document with the same content, for trying a change that may be refused."""
         other = RecordDocument()
         if self._doc is not None:
-            with _guarded():
+            with _GUARDED:
                 other._doc = self._doc.fork()
                 other._heads = self._heads
         return other
@@ -104,7 +118,7 @@ class RecordDocument:
         """The flat map as it reads now, concurrent puts resolved by Automerge."""
         if self._doc is None:
             return {}
-        with _guarded():
+        with _GUARDED:
             names = self._doc.keys(_ROOT)
             read = self._doc.values(_ROOT)
         return {
@@ -122,11 +136,12 @@ def _transact(doc: Any, ops: Iterable[Op]) -> None:
     tx = None
     try:
         with doc.transaction() as tx:
-            for op in ops:
-                if op.verb == Verb.PUT:
-                    tx.put(_ROOT, op.key, _TYPES[op.type], op.value)
+            put = tx.put
+            for key, verb, kind, value in ops:
+                if verb is Verb.PUT:
+                    put(_ROOT, key, _TYPES[kind], value)
                 else:
-                    tx.delete(_ROOT, op.key)
+                    tx.delete(_ROOT, key)
     except BaseException:
         _BROKEN.append((doc, tx))
         raise

@@ -7,11 +7,10 @@ wall_ms, via, commit_left]``. The entry's hash is the BLAKE2b-256 of those bytes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import keys.codec as codec
 from keys.errors import BadEncoding
@@ -23,8 +22,6 @@ from keys.limits import (
     ENTRY_BYTES_MAX,
     HASH_BYTES,
     HEADER_BYTES_MAX,
-    INCARNATION_BYTES,
-    KEY_BYTES,
     RECORD_BYTES,
     SEQ_MAX,
     WALL_MS_MAX,
@@ -55,8 +52,7 @@ class Via(IntEnum):
     LOCAL = 6
 
 
-@dataclass(frozen=True, slots=True)
-class LogId:
+class LogId(NamedTuple):
     """One log of one agent: a device and an incarnation."""
 
     device: DeviceId
@@ -66,8 +62,7 @@ class LogId:
         return f"{self.device.short()}/{self.incarnation.short()}"
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """A decoded header; ``data`` are its canonical bytes and ``hash`` their BLAKE2b-256."""
 
     agent: AgentId
@@ -85,11 +80,7 @@ class Header:
     commit_left: int
     data: bytes
     hash: EntryHash
-
-    @property
-    def log(self) -> LogId:
-        """The log that this entry belongs to."""
-        return LogId(self.device, self.incarnation)
+    log: LogId
 
 
 def make_header(  # noqa: PLR0913 - a header has these fields
@@ -133,10 +124,10 @@ def decode_header(data: bytes) -> Header:
     if len(data) > HEADER_BYTES_MAX:
         raise BadEncoding(f"a header has at most {HEADER_BYTES_MAX} bytes")
     value = codec.decode_small(data)
-    if type(value) is not list or len(value) != 14 or value[0] != VERSION:
+    if type(value) is not list or len(value) != 14:
         raise BadEncoding("a header is a list of 14 that starts with 1")
     (
-        _,
+        version,
         agent,
         device,
         incarnation,
@@ -151,39 +142,37 @@ def decode_header(data: bytes) -> Header:
         via,
         commit_left,
     ) = value
-    for blob, size in (
-        (agent, HASH_BYTES),
-        (device, KEY_BYTES),
-        (incarnation, INCARNATION_BYTES),
-        (prev, HASH_BYTES),
-        (record, RECORD_BYTES),
-        (payload_hash, HASH_BYTES),
+    if type(payload_hash) is not bytes or len(payload_hash) != HASH_BYTES:
+        raise BadEncoding(f"a payload hash has {HASH_BYTES} bytes")
+    for number, low, high in (
+        (version, VERSION, VERSION),
+        (seq, 1, SEQ_MAX),
+        (kind, 0, PAYLOAD_KIND_MAX),
+        (payload_len, 1, ENTRY_BYTES_MAX - len(data)),
+        (wall_ms, 0, WALL_MS_MAX),
+        (via, 1, 6),
+        (commit_left, 0, COMMIT_ENTRIES_MAX - 1),
     ):
-        if type(blob) is not bytes or len(blob) != size:
-            raise BadEncoding(f"a header field must have {size} bytes")
-    _between(value[0], 1, 1)
-    _between(seq, 1, SEQ_MAX)
-    _between(kind, 0, PAYLOAD_KIND_MAX)
-    _between(payload_len, 1, ENTRY_BYTES_MAX - len(data))
-    _between(wall_ms, 0, WALL_MS_MAX)
-    _between(via, 1, 6)
-    _between(commit_left, 0, COMMIT_ENTRIES_MAX - 1)
+        if type(number) is not int or not low <= number <= high:
+            raise BadEncoding(f"a header field must be from {low} to {high}")
+    log = LogId(DeviceId(device), Incarnation(incarnation))
     return Header(
         AgentId(agent),
-        DeviceId(device),
-        Incarnation(incarnation),
+        log.device,
+        log.incarnation,
         seq,
         EntryHash(prev),
         RecordId(record),
         kind,
         payload_hash,
         payload_len,
-        _deps(deps),
+        _deps(deps) if deps != [] else (),
         wall_ms,
         via,
         commit_left,
         data,
         EntryHash(hash256(data)),
+        log,
     )
 
 
@@ -197,11 +186,6 @@ def _deps(value: Any) -> tuple[EntryHash, ...]:
     if len(value) > 1 and any(a >= b for a, b in pairwise(value)):
         raise BadEncoding("deps are sorted and distinct")
     return tuple(EntryHash(d) for d in value)
-
-
-def _between(value: Any, low: int, high: int) -> None:
-    if type(value) is not int or not low <= value <= high:
-        raise BadEncoding(f"a header field must be from {low} to {high}")
 
 
 def actor_id(agent: bytes, log: LogId, seq: int, salt: bytes) -> bytes:

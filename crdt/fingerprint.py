@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import Final
 
@@ -137,7 +138,7 @@ def _edge(char: str) -> bool:
     return char == " " or unicodedata.category(char).startswith("P")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FingerprintKey:
     """A secret key of one agent; its id is the start of the commitment that a statement holds."""
 
@@ -146,12 +147,12 @@ class FingerprintKey:
     def __repr__(self) -> str:
         return f"<fingerprint key {self.id.hex()[:8]}>"
 
-    @property
+    @cached_property
     def commitment(self) -> bytes:
         """What the founding statement, or a revocation, holds of this key (R25)."""
         return commitment_of(self.secret)
 
-    @property
+    @cached_property
     def id(self) -> bytes:
         """Eight bytes naming the key in fingerprints."""
         return self.commitment[:FINGERPRINT_KEY_BYTES]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import heappop, heappush
-from typing import Final
+from typing import Final, NamedTuple
 
 from crdt.document import DocumentError, RecordDocument
 from crdt.entry import Header, PayloadKind, actor_id, derived_id, is_author_bound, is_derived
@@ -30,6 +30,7 @@ MARK: Final = "mark."
 TAG: Final = "tag."
 FIELD: Final = "field."
 BODY: Final = "body."
+_FACT_INITIALS: Final = MARK[0] + NEXT[0]  # no other key of a record starts with these letters
 # ``bytes.fromhex`` alone also takes white space.
 _RECORD_DIGITS: Final = re.compile(f"[0-9a-f]{{{2 * RECORD_BYTES}}}").fullmatch
 
@@ -48,8 +49,7 @@ class Reason(StrEnum):
     MISMATCH = "mismatch"
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """An entry as the log holds it; ``time_ms`` is its record time (R14)."""
 
     header: Header
@@ -57,8 +57,7 @@ class Stored:
     time_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What the statements and forks say of one entry: a reason against it, or none."""
 
     reason: Reason | None
@@ -66,8 +65,7 @@ class Verdict:
     withholds: bool = False  # frozen, yet its withholding facts stay effective (R7)
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """A put of ``mark.*`` or ``next.*`` by a materialised entry. Never removed by an entry."""
 
     entry: EntryHash
@@ -91,8 +89,7 @@ class Fact:
         return self.value if self.key.startswith(NEXT) else self.value.partition(" ")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One materialised entry and the document after it."""
 
     header: Header
@@ -225,7 +222,7 @@ class _Folding:
         self.change: dict[EntryHash, bytes] = {}
         self.position: dict[EntryHash, int] = {}
         self.past: dict[EntryHash, int] = {}
-        self.creation_ops: dict[EntryHash, tuple[Op, ...]] = {}
+        self.created: dict[EntryHash, dict[str, Scalar]] = {}  # what each creation puts
         self.early: tuple[Fact, ...] = ()  # facts of frozen entries before the first creation
 
     def add(self, stored: Stored) -> None:
@@ -277,13 +274,17 @@ class _Folding:
     def _well_formed(self, header: Header, payload: OpsPayload) -> bool:
         if header.deps:
             return all(_may_edit(op) for op in payload.ops)
-        kind = next((op.value for op in payload.ops if op.key == "kind"), None)
-        if not isinstance(kind, str) or not kind or any(op.verb != Verb.PUT for op in payload.ops):
+        puts = {}
+        for op in payload.ops:
+            if op.verb is not Verb.PUT or not _fact_well_formed(op):
+                return False
+            puts[op.key] = op.value
+        kind = puts.get("kind")
+        if not isinstance(kind, str) or not kind:
             return False
-        if not all(_fact_well_formed(op) for op in payload.ops):
-            return False
+        self.created[header.hash] = puts
         if is_derived(self.record):
-            key = next((op.value for op in payload.ops if op.key == "body.key"), None)
+            key = puts.get("body.key")
             return isinstance(key, bytes) and self.record == derived_id(self.agent, kind, key)
         return is_author_bound(self.record, self.agent, header.log, header.seq)
 
@@ -310,7 +311,8 @@ class _Folding:
             if made != payload.change_hash:
                 self._rebuild()
                 return Reason.MALFORMED if made is None else Reason.MISMATCH
-            values = self.document.values()
+            # One creation alone reads as what it puts: no need to ask the document.
+            values = self.document.values() if self.applied else self.created[header.hash]
         except DocumentError:
             self._rebuild()
             return Reason.MALFORMED
@@ -319,7 +321,6 @@ class _Folding:
         self.position[header.hash] = len(self.position)
         if not header.deps:
             self.out.creations.append(header)
-            self.creation_ops[header.hash] = payload.ops
         facts = tuple(_facts(header, payload.ops, verdict.reviews))
         self.out.facts.extend(facts)
         self.out.steps.append(Step(header, stored.time_ms, values, (*self.early, *facts)))
@@ -337,13 +338,11 @@ class _Folding:
         if not out.creations:
             return out
         out.creations.sort(key=lambda header: header.hash)
-        body = {op.key: op.value for op in self.creation_ops[out.creations[0].hash]}
-        out.kind = str(body["kind"])
-        out.body = {key: value for key, value in body.items() if key.startswith(BODY)}
+        puts = self.created[out.creations[0].hash]
+        out.kind = str(puts["kind"])
+        out.body = {key: value for key, value in puts.items() if key.startswith(BODY)}
         out.sources = frozenset(
-            source
-            for ops in self.creation_ops.values()
-            for source in sources_of({op.key: op.value for op in ops})
+            source for header in out.creations for source in sources_of(self.created[header.hash])
         )
         covered = 0
         for entry in self.position:
@@ -373,14 +372,16 @@ def _may_edit(op: Op) -> bool:
 
 
 def _fact_well_formed(op: Op) -> bool:
+    if op.key[0] not in _FACT_INITIALS:
+        return True
     if op.key.startswith(NEXT):
         return successor_of(op.key) is not None and isinstance(op.value, str)
-    return not op.key.startswith(MARK) or isinstance(op.value, str)
+    return isinstance(op.value, str)
 
 
 def _facts(header: Header, ops: tuple[Op, ...], reviews: bool) -> Iterable[Fact]:
     for op in ops:
-        if op.key.startswith((MARK, NEXT)):
+        if op.key[0] in _FACT_INITIALS:
             value = str(op.value)
             counts = reviews or value.partition(" ")[0] != "current" or op.key.startswith(NEXT)
             yield Fact(header.hash, op.key, value, counts)

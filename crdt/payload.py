@@ -14,8 +14,9 @@ import math
 import re
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import keys.codec as codec
 from keys.errors import BadEncoding
@@ -59,8 +60,7 @@ class Type(IntEnum):
 TOMBSTONE_REASONS: Final = ("person", "agent", "derived", "returning", "expired", "agent_forgotten")
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(NamedTuple):
     """One operation on a record's flat map."""
 
     key: str
@@ -153,32 +153,36 @@ def _ops(padded: bytes) -> tuple[Op, ...]:
         raise BadEncoding("padding is the fewest zero bytes")
     if type(rows) is not list or not 1 <= len(rows) <= OPS_MAX:
         raise BadEncoding(f"an entry has 1 to {OPS_MAX} operations")
-    ops = tuple(_op(row) for row in rows)
-    before = b""
-    for op in ops:
-        key = op.key.encode()
+    ops = tuple(map(_op, rows))
+    before = ""
+    for key, *_ in ops:  # code points are in the order of their UTF-8
         if key <= before:
             raise BadEncoding("operations have strictly rising keys")
         before = key
     return ops
 
 
-_VERBS: Final = tuple(Verb)
-_KINDS: Final = tuple(Type)
-
-
 def _op(row: Any) -> Op:
     if type(row) is not list or len(row) != 4:
         raise BadEncoding("an operation is [key, verb, type, value]")
     key, verb, kind, value = row
-    if type(verb) is not int or verb not in (0, 1) or type(kind) is not int or not 0 <= kind <= 6:
-        raise BadEncoding("an operation's verb or type is not known")
-    check_key(key)
-    if verb == 1 and (kind or value is not None):
-        raise BadEncoding("a delete carries no value")
-    if not fits(_KINDS[kind], value):
+    if type(key) is not str or type(verb) is not int or type(kind) is not int:
+        raise BadEncoding("an operation's key, verb or type is not one")
+    known_verb, known_kind, python_type = _form(key, verb, kind)
+    if type(value) is not python_type or (kind in _NUMBERS and not fits(known_kind, value)):
         raise BadEncoding("an operation's value is not of its type")
-    return Op(key, _VERBS[verb], _KINDS[kind], value)
+    return Op(key, known_verb, known_kind, value)
+
+
+@lru_cache(maxsize=1024)
+def _form(key: str, verb: int, kind: int) -> tuple[Verb, Type, type[Any]]:
+    """What an operation on ``key`` is; the same few keys come in every record."""
+    check_key(key)
+    if verb not in (0, 1) or not 0 <= kind <= 6:
+        raise BadEncoding("an operation's verb or type is not known")
+    if verb == 1 and kind:
+        raise BadEncoding("a delete carries no value")
+    return Verb(verb), Type(kind), _PYTHON[kind]
 
 
 def check_key(key: Any) -> None:
@@ -195,6 +199,7 @@ def check_key(key: Any) -> None:
 
 _KEY_FORM: Final = re.compile(r"(?:kind|(?:body|field|tag|mark|next)\.[^\x00-\x1f\x7f]+)\Z").match
 _PYTHON: Final = (type(None), bool, int, int, float, str, bytes)
+_NUMBERS: Final = frozenset({Type.INT, Type.UINT, Type.F64})
 
 
 def fits(kind: Type, value: Any) -> bool:

@@ -81,9 +81,15 @@ def decode_small(data: bytes) -> Any:
     Skips the walk over the raw bytes (which costs more than all the rest) where so little can be
     built from them that it does not matter, ``SMALL_BYTES`` at most. Raises ``BadEncoding``.
     """
-    value, length = decode_first(data)
-    if length != len(data):
-        raise BadEncoding("trailing bytes")
+    if len(data) > SMALL_BYTES:
+        _scan(data, CODEC_ITEMS_MAX)
+    try:
+        value = msgpack.unpackb(data, raw=False, strict_map_key=True)
+        again = _pack(value)
+    except _NOT_OURS as exc:
+        raise BadEncoding("not MessagePack of the allowed types") from exc
+    if again != data:
+        raise BadEncoding("not the canonical encoding")
     return value
 
 
@@ -97,7 +103,7 @@ def decode_first(data: bytes) -> tuple[Any, int]:
         value = unpacker.unpack()
         length: int = unpacker.tell()
         again = _pack(value)
-    except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError) as exc:
+    except _NOT_OURS as exc:
         raise BadEncoding("not MessagePack of the allowed types") from exc
     if again != (data if length == len(data) else data[:length]):
         raise BadEncoding("not the canonical encoding")

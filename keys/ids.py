@@ -60,7 +60,7 @@ class Id(bytes):
         """Take ``size`` bytes; raises ``BadEncoding`` for any other length or type."""
         if not isinstance(value, bytes) or len(value) != cls.size:
             raise BadEncoding(f"a {cls.kind} id has {cls.size} bytes")
-        return super().__new__(cls, value)
+        return bytes.__new__(cls, value)
 
     def __str__(self) -> str:
         return base32(self) + self._check()

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from crdt.entry import Header, LogId, PayloadKind, decode_header
@@ -20,21 +20,23 @@ from keys.authority import Authority
 from keys.ids import AgentId, RecordId
 from memory.foldkeys import committed
 from memory.judge import Judge, LogJudge, OpeningsJudge
-from memory.logs import LogRow, Logs
+from memory.logs import LogRow, Logs, NewEntry
 from memory.rows import COMPARED_KINDS, Row, VersionRow, build_row, what_shows
-from memory.tables import NEVER_SEEN, Old, Tables
+from memory.tables import NEVER_SEEN, EntryRow, Old, Tables
 
 
 @dataclass(slots=True)
 class Batch:
     """What one refolding works on."""
 
+    headers: dict[bytes, Header]  # of entries just appended: decoded already
     stored: dict[bytes, list[Stored]] = field(default_factory=dict)
     folds: dict[bytes, RecordFold | None] = field(default_factory=dict)  # None: erased
     old: dict[bytes, Old] = field(default_factory=dict)
     was_frozen: set[bytes] = field(default_factory=set)  # without a row, yet maybe in force (R7)
     rows: dict[bytes, Row] = field(default_factory=dict)
-    tombstones: bool = True  # whether any is effective
+    entries: dict[bytes, list[EntryRow]] = field(default_factory=dict)  # of this round
+    erased: set[bytes] = field(default_factory=set)  # of this round
 
 
 class Folder:
@@ -90,20 +92,22 @@ class Folder:
         return fingerprints(self.keys, found[0])
 
     def refold(
-        self, records: Iterable[bytes], cache: Mapping[bytes, Header] | None = None
+        self, records: Iterable[bytes], new: Sequence[NewEntry] = ()
     ) -> tuple[set[bytes], set[bytes]]:
         """Refold ``records`` and what depends on their existence.
 
         Returns all records that were folded, and the fingerprints that they had before.
 
-        ``cache`` holds decoded headers by hash, to spare decoding those just appended.
+        ``new`` are the entries just appended, if any were: they need no reading back.
         """
-        batch = Batch(tombstones=self.tables.any_withheld())
+        batch = Batch({i.entry.header.hash: i.entry.header for i in new})
         todo = set(records)
         while todo:
             raised: set[bytes] = set()
+            self._read(todo, batch, new)
+            new = ()  # what follows may have raised their times
             for record in sorted(todo):
-                self._fold(record, batch, cache or {}, raised)
+                self._fold(record, batch, raised)
             todo = raised or self._predecessors(batch) - batch.folds.keys()
             if not todo:
                 self._build(batch)
@@ -133,23 +137,31 @@ class Folder:
 
     # -- one record ------------------------------------------------------------------------------
 
-    def _fold(
-        self, record: bytes, batch: Batch, cache: Mapping[bytes, Header], raised: set[bytes]
-    ) -> None:
-        entries = self.tables.entries(record)
+    def _read(self, records: Collection[bytes], batch: Batch, new: Sequence[NewEntry]) -> None:
+        """Read what the folds of ``records`` start from."""
+        batch.entries = self.tables.entries_of(records, *([new[0].id] if new else []))
+        for _, _, entry, time_ms in new:
+            header = entry.header
+            if header.payload_kind not in (PayloadKind.OPEN, PayloadKind.TOMBSTONE):
+                row = EntryRow(header.hash, header.data, entry.payload, time_ms, None)
+                batch.entries[header.record].append(row)
+        batch.erased = self.tables.erased_among(records)
+        unseen = [record for record in records if record not in batch.old]
+        olds = self.tables.olds(unseen)
+        for record in unseen:
+            old = batch.old[record] = olds.get(record, NEVER_SEEN)
+            if old.n is None and any(e.reason == Reason.FROZEN for e in batch.entries[record]):
+                batch.was_frozen.add(record)
+
+    def _fold(self, record: bytes, batch: Batch, raised: set[bytes]) -> None:
+        entries = batch.entries[record]
         stored = [
-            Stored(cache.get(h) or decode_header(data), payload, time_ms)
+            Stored(batch.headers.get(h) or decode_header(data), payload, time_ms)
             for h, data, payload, time_ms, _ in entries
         ]
         stored = self._raise_times(record, stored, raised)
         batch.stored[record] = stored
-        fresh = bool(stored) and all(s.header.hash in cache for s in stored)
-        if record not in batch.old:
-            known = not fresh or batch.tombstones
-            old = batch.old[record] = self.tables.old(record) if known else NEVER_SEEN
-            if old.n is None and any(reason == Reason.FROZEN for *_, reason in entries):
-                batch.was_frozen.add(record)
-        if batch.tombstones and self.tables.is_erased(record):
+        if record in batch.erased:
             batch.folds[record] = None
             self.tables.drop_payloads(record)
             reasons: dict[bytes, str] = {
@@ -234,12 +246,7 @@ class Folder:
             for record in batch.folds
             if record in batch.was_frozen or self._counts(record, batch) != batch.old[record].counts
         ]
-        return {
-            predecessor
-            for record in changed
-            for what in ("next", "lifted")
-            for predecessor in self.tables.linked(record, what)
-        }
+        return self.tables.linked_to(changed, ("next", "lifted"))
 
     # -- values ----------------------------------------------------------------------------------
 
@@ -251,7 +258,7 @@ class Folder:
             if fold is None
             or (batch.rows[record].text if fold.materialised else "") != batch.old[record].text
         ]
-        return {p for record in changed for p in self.tables.linked(record, "next")}
+        return self.tables.linked_to(changed, ("next",))
 
     def _prints(self, batch: Batch) -> dict[bytes, tuple[list[bytes], bool]]:
         """Per record that takes part in R27: the macs of its text, and whether it refuses them."""

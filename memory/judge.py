@@ -56,9 +56,14 @@ class LogJudge:
         self._ancestors = {
             cut: self._path(end.hash) for cut, end in self._ends.items() if end.seq > self._trunk
         }
+        # Most logs are whole and end at no cut: one verdict on all their entries.
+        same = row.fork_seq is None and () in self._paths and set(self._reviews) <= {()}
+        self._same = Verdict(None, bool(self._reviews)) if same else None
 
     def judge(self, header: Header) -> Verdict:
         """The verdict on one entry of this log."""
+        if self._same is not None:
+            return self._same
         inside = [path for path in self._paths if self._has(path, header.seq, header.hash)]
         beyond = header.seq > self._trunk
         if any(not beyond or self._settles(path) for path in inside):

@@ -47,10 +47,10 @@ class LogRow:
     fork_seq: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NewEntry:
+class NewEntry(NamedTuple):
     """An entry that entered the log just now."""
 
+    id: int
     row: LogRow
     entry: VerifiedEntry
     time_ms: int
@@ -209,6 +209,7 @@ class Logs:
         now_us: int,
         statement_times: dict[bytes, int],
     ) -> list[NewEntry]:
+        number: int = self._db.execute("SELECT coalesce(max(id), 0) FROM entry").fetchone()[0]
         time_ms = self._time_of(row, before)
         fresh: dict[EntryHash, int] = {}
         new: list[NewEntry] = []
@@ -224,8 +225,10 @@ class Logs:
                 time_ms = max(time_ms, self._deps_time(header, fresh))
             fresh[header.hash] = time_ms
             size = len(header.data) + header.payload_len
+            number += 1
             rows.append(
                 (
+                    number,
                     row.id,
                     header.seq,
                     header.hash,
@@ -239,10 +242,11 @@ class Logs:
                     now_us,
                 )
             )
-            new.append(NewEntry(row, entry, time_ms))
+            new.append(NewEntry(number, row, entry, time_ms))
         self._db.executemany(
-            "INSERT INTO entry (log, seq, hash, header, payload, signature, record, payload_kind,"
-            " size, time_ms, received_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO entry (id, log, seq, hash, header, payload, signature, record,"
+            " payload_kind, size, time_ms, received_us)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             rows,
         )
         return new

@@ -7,9 +7,9 @@ value, an erased source, a duplicate) is decided in ``standing.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import keys.codec as codec
 from crdt.fold import FIELD, TAG, Fact, RecordFold, Step, Stored, fold_record
@@ -29,8 +29,7 @@ LIVE_STATES: Final = frozenset({"new", "current"})
 TIME_US_MAX: Final = 2**62 - 1  # and as far before 1970: a record shows no time beyond
 
 
-@dataclass(frozen=True, slots=True)
-class VersionRow:
+class VersionRow(NamedTuple):
     """One version: who made it, when, and the values after it (``content`` empty once erased)."""
 
     entry: bytes
@@ -87,12 +86,13 @@ def build_row(
     row = Row(fold.record, kind=fold.kind)
     _fill(row, shown.fold)
     row.sources = sorted(bytes(s) for s in fold.sources)
-    judge = _States(is_gated(fold), shown.proposal, exists)
+    judge = _States(shown.gated and is_gated(fold), shown.proposal, exists)
     row.versions = _versions(shown.fold, acts, judge, authority.times)
     facts = [] if shown.proposal else _in_force(shown.fold.facts, acts)
     row.own = judge.state(facts, acts)
     row.successors = _successors(facts)
-    row.lifted = sorted(set(_successors(shown.fold.facts)).difference(row.successors))
+    if shown.fold.facts:
+        row.lifted = sorted(set(_successors(shown.fold.facts)).difference(row.successors))
     row.created_ms = row.versions[0].time_ms
     row.changed_ms = max(v.time_ms for v in row.versions)
     row.detail = _detail(fold, shown, facts)
@@ -161,14 +161,16 @@ def _approved_entries(
     return frozenset(found)
 
 
-def _successors(facts: Iterable[Fact]) -> list[bytes]:
+def _successors(facts: Collection[Fact]) -> list[bytes]:
+    if not facts:
+        return []
     return sorted({bytes(f.successor) for f in facts if f.successor is not None})
 
 
 def _in_force(facts: Iterable[Fact], acts: Iterable[Statement]) -> list[Fact]:
     """The facts that no lift about this record names (R11)."""
     lifted = {(e, k) for s in acts if s.kind == "lift" for e, k in s.body["facts"]}
-    return [f for f in facts if (f.entry, f.key) not in lifted]
+    return [f for f in facts if (f.entry, f.key) not in lifted] if lifted else list(facts)
 
 
 class _States:
@@ -177,9 +179,11 @@ class _States:
     def __init__(self, gated: bool, proposal: bool, exists: Callable[[bytes], bool]) -> None:
         self.gated, self.proposal, self.exists = gated, proposal, exists
 
-    def state(self, facts: Iterable[Fact], acts: Iterable[Statement]) -> str:
+    def state(self, facts: Collection[Fact], acts: Iterable[Statement]) -> str:
         """The strongest of the facts in force."""
         decided = [s.kind for s in acts if s.kind in ("approve", "reject")]
+        if not facts and not decided:
+            return "proposed" if self.gated else "new"
         waits = self.proposal if "approve" in decided else self.gated
         counted = [] if waits else list(facts)
         words = {f.word for f in counted if f.counts and f.successor is None}
@@ -227,12 +231,13 @@ def _versions(
 
 def content(values: dict[str, Scalar]) -> bytes:
     """The values of a version: fields, and the names of the tags."""
-    return codec.pack(
-        {
-            "fields": {k[len(FIELD) :]: v for k, v in values.items() if k.startswith(FIELD)},
-            "tags": [k[len(TAG) :] for k in values if k.startswith(TAG)],
-        }
-    )
+    fields, tags = {}, []
+    for key, value in values.items():
+        if key.startswith(FIELD):
+            fields[key[len(FIELD) :]] = value
+        elif key.startswith(TAG):
+            tags.append(key[len(TAG) :])
+    return codec.pack({"fields": fields, "tags": tags})
 
 
 def _fill(row: Row, fold: RecordFold) -> None:
@@ -262,13 +267,13 @@ def _detail(fold: RecordFold, shows: Shown, facts: list[Fact]) -> dict[str, Any]
     """All the rest that the digest covers and that `show` prints."""
     shown = shows.fold
     return {
-        "creations": [bytes(h.hash) for h in fold.creations],
-        "heads": [bytes(h) for h in fold.heads],
-        "shown_heads": [bytes(h) for h in shown.heads],
-        "facts": [[bytes(f.entry), f.key, f.value] for f in facts],
+        "creations": [h.hash for h in fold.creations],
+        "heads": fold.heads,
+        "shown_heads": shown.heads,
+        "facts": [f[:3] for f in facts],
         "gated": shows.gated,
         "proposal": shows.proposal,
-        "sources": sorted(bytes(s) for s in fold.sources),
+        "sources": sorted(fold.sources),
         "body": {k[5:]: v for k, v in shown.body.items() if k not in _COLUMNS},
         "fields": {
             k[6:]: v for k, v in shown.values.items() if k.startswith(FIELD) and k not in _COLUMNS

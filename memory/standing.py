@@ -9,10 +9,11 @@ then, among the live, a value that another record refuses, and duplicates.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from memory.rows import LIVE_STATES
+from memory.tables import select_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Standings:
 
         Returns the records that read withheld or returning.
         """
-        plain = set() if macs else {r for r in folded if self._stands_alone(r)}
+        plain = set() if macs else self._stand_alone(folded)
         affected = folded - plain
         for mac in macs | self._macs_of(affected):
             affected.update(self._holders(mac))
@@ -63,26 +64,26 @@ class Standings:
             )
         return held
 
-    def _stands_alone(self, record: bytes) -> bool:
-        """Whether a record just folded can neither be changed by others nor change them.
+    def _stand_alone(self, records: Collection[bytes]) -> set[bytes]:
+        """Those of the records just folded that others can neither change nor be changed by.
 
-        It stands as its own state says, nobody shares its value, no tombstone lists it, and it has
+        One stands as its own state says, nobody shares its value, no tombstone lists it, and it has
         no sources; then the row is right as it was written.
         """
-        return (
-            self._db.execute(
-                "SELECT 1 FROM record AS r WHERE record = ?1 AND state = own AND duplicate IS NULL"
-                " AND own IN ('new', 'current')"
-                " AND NOT EXISTS (SELECT 1 FROM link WHERE link.n = r.n AND what = 'source')"
-                " AND NOT EXISTS (SELECT 1 FROM link WHERE target = ?1 AND what = 'source')"
-                " AND NOT EXISTS (SELECT 1 FROM tombstone WHERE record = ?1)"
-                " AND NOT EXISTS (SELECT 1 FROM print AS p WHERE p.n = r.n AND (EXISTS"
-                " (SELECT 1 FROM print AS q WHERE q.mac = p.mac AND q.n <> r.n) OR EXISTS"
-                " (SELECT 1 FROM tombstone_print AS t WHERE t.mac = p.mac)))",
-                (record,),
-            ).fetchone()
-            is not None
+        rows = select_in(
+            self._db,
+            "SELECT record FROM record AS r WHERE state = own AND duplicate IS NULL"
+            " AND own IN ('new', 'current')"
+            " AND NOT EXISTS (SELECT 1 FROM link WHERE link.n = r.n AND what = 'source')"
+            " AND NOT EXISTS (SELECT 1 FROM link WHERE target = r.record AND what = 'source')"
+            " AND NOT EXISTS (SELECT 1 FROM tombstone WHERE tombstone.record = r.record)"
+            " AND NOT EXISTS (SELECT 1 FROM print AS p WHERE p.n = r.n AND (EXISTS"
+            " (SELECT 1 FROM print AS q WHERE q.mac = p.mac AND q.n <> r.n) OR EXISTS"
+            " (SELECT 1 FROM tombstone_print AS t WHERE t.mac = p.mac)))"
+            " AND record IN",
+            records,
         )
+        return {r[0] for r in rows}
 
     def _holders(self, mac: bytes) -> list[bytes]:
         return [

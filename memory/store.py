@@ -16,7 +16,7 @@ from hashlib import blake2b
 
 import keys.codec as codec
 from crdt.chain import RawEntry, VerifiedRun
-from crdt.entry import Header, PayloadKind
+from crdt.entry import PayloadKind
 from crdt.fingerprint import NORMALISATION, FingerprintKey
 from crdt.log import AheadTombstone, Appended, ServedRun, Stretch, Vector, Want
 from crdt.payload import ENGINE
@@ -218,8 +218,7 @@ class AgentStore:
                 if i.entry.header.payload_kind == PayloadKind.TOMBSTONE
             )
         )
-        cache = {bytes(i.entry.header.hash): i.entry.header for i in new}
-        self._fold(records, named, cache=cache)
+        self._fold(records, named, new=new)
 
     def add_ahead(self, tombstones: Sequence[AheadTombstone]) -> int:
         """Withhold what tombstones name before their chain is here (R30)."""
@@ -250,7 +249,7 @@ class AgentStore:
         records: set[bytes],
         tombstones: set[bytes],
         *,
-        cache: dict[bytes, Header] | None = None,
+        new: Sequence[NewEntry] = (),
         evaluate: bool = False,
     ) -> None:
         if self.waiting_for_key:
@@ -264,7 +263,7 @@ class AgentStore:
         if tombstones:
             touched, more = self.tombstones.evaluate(self.folder, tombstones)
             records, macs = records | touched, macs | more
-        folded, before = self.folder.refold(records | changed, cache)
+        folded, before = self.folder.refold(records | changed, new)
         self._answer(self.standings.settle(folded, macs | before))
 
     def _answer(self, held: set[bytes]) -> None:

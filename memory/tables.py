@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import keys.codec as codec
 from crdt.payload import decode_tombstone
@@ -24,8 +23,17 @@ _INSERT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Old:
+class EntryRow(NamedTuple):
+    """An entry as a fold reads it; ``reason`` is why it did not materialise when last folded."""
+
+    hash: bytes
+    header: bytes
+    payload: bytes | None
+    time_ms: int
+    reason: str | None
+
+
+class Old(NamedTuple):
     """What the tables held of a record before."""
 
     n: int | None
@@ -34,7 +42,24 @@ class Old:
     counts: bool  # as a successor: it is there, and no proposal
 
 
+VALUES_PER_SELECT: Final = 512
+_ANY_ID: Final = 2**63 - 1
 NEVER_SEEN: Final = Old(None, "", "", counts=False)
+
+
+def select_in(
+    connection: sqlite3.Connection, select: str, values: Collection[bytes], *arguments: object
+) -> Iterator[Any]:
+    """The rows of ``select``, a statement that ends in ``IN``, for any number of ``values``.
+
+    ``arguments`` are those that come before.
+    """
+    wanted = list(values)
+    for i in range(0, len(wanted), VALUES_PER_SELECT):
+        part = wanted[i : i + VALUES_PER_SELECT]
+        yield from connection.execute(
+            f"{select} ({', '.join('?' * len(part))})", (*arguments, *part)
+        )
 
 
 class Tables:
@@ -45,26 +70,39 @@ class Tables:
 
     # -- for folding -----------------------------------------------------------------------------
 
-    def entries(self, record: bytes) -> list[tuple[bytes, bytes, bytes | None, int, str | None]]:
-        """(hash, header, payload, record time, reason) of a record's entries, tombstones aside."""
-        return self._db.execute(
-            "SELECT hash, header, payload, time_ms, reason FROM entry"
-            " WHERE record = ? AND payload_kind NOT IN (0, 2)",
-            (record,),
-        ).fetchall()
+    def entries(self, record: bytes) -> list[EntryRow]:
+        """A record's entries, tombstones aside."""
+        return self.entries_of([record])[record]
+
+    def entries_of(
+        self, records: Collection[bytes], before: int = _ANY_ID
+    ) -> dict[bytes, list[EntryRow]]:
+        """The entries of each of ``records``, tombstones aside; of those ``before`` an id alone."""
+        out: dict[bytes, list[EntryRow]] = {record: [] for record in records}
+        rows = select_in(
+            self._db,
+            "SELECT record, hash, header, payload, time_ms, reason FROM entry"
+            " WHERE payload_kind NOT IN (0, 2) AND id < ? AND record IN",
+            records,
+            before,
+        )
+        for record, *row in rows:
+            out[record].append(EntryRow(*row))
+        return out
 
     def old(self, record: bytes) -> Old:
         """What the tables hold of a record now."""
-        found = self._db.execute(
-            "SELECT n, own, text, detail FROM record WHERE record = ?", (record,)
-        ).fetchone()
-        if found is None:
-            return NEVER_SEEN
-        n, own, text, detail = found
-        proposal = own == "proposed" or (
-            own == "deprecated" and codec.decode_small(detail)["proposal"]
+        return self.olds([record]).get(record, NEVER_SEEN)
+
+    def olds(self, records: Collection[bytes]) -> dict[bytes, Old]:
+        """What the tables hold now of those of ``records`` that they hold."""
+        rows = select_in(
+            self._db, "SELECT record, n, own, text, detail FROM record WHERE record IN", records
         )
-        return Old(n, own, text, counts=not proposal)
+        return {
+            record: Old(n, own, text, counts=not _is_proposal(own, detail))
+            for record, n, own, text, detail in rows
+        }
 
     def is_erased(self, record: bytes) -> bool:
         """Whether an effective tombstone with a verified place names the record (R30)."""
@@ -75,6 +113,15 @@ class Tables:
             ).fetchone()
             is not None
         )
+
+    def erased_among(self, records: Collection[bytes]) -> set[bytes]:
+        """Those of ``records`` that ``is_erased``."""
+        rows = select_in(
+            self._db,
+            "SELECT record FROM tombstone WHERE effective = 1 AND chained = 1 AND record IN",
+            records,
+        )
+        return {r[0] for r in rows}
 
     def any_withheld(self) -> bool:
         """Whether any tombstone is effective."""
@@ -111,6 +158,15 @@ class Tables:
             (target, what),
         )
         return [r[0] for r in found]
+
+    def linked_to(self, targets: Collection[bytes], whats: Collection[str]) -> set[bytes]:
+        """The records with a link of one of the kinds ``whats`` to any of ``targets``."""
+        rows = select_in(
+            self._db,
+            "SELECT record.record, what FROM link JOIN record USING (n) WHERE target IN",
+            targets,
+        )
+        return {record for record, what in rows if what in whats}
 
     def targets(self, record: bytes, what: str) -> list[bytes]:
         """What ``record`` links to."""
@@ -153,7 +209,7 @@ class Tables:
 
     def set_reasons(
         self,
-        entries: Sequence[tuple[bytes, bytes, bytes | None, int, str | None]],
+        entries: Sequence[EntryRow],
         reasons: Mapping[bytes, str],
     ) -> None:
         """Write down why entries do not materialise, where that changed."""
@@ -244,6 +300,12 @@ class Tables:
             many("INSERT OR IGNORE INTO print VALUES (?, ?, ?)", macs)
         if links:
             many("INSERT OR IGNORE INTO link VALUES (?, ?, ?)", links)
+
+
+def _is_proposal(own: str, detail: bytes) -> bool:
+    return own == "proposed" or (
+        own == "deprecated" and bool(codec.decode_small(detail)["proposal"])
+    )
 
 
 def _record_values(n: int, row: Row, detail: bytes) -> tuple[object, ...]:

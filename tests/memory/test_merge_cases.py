@@ -250,7 +250,7 @@ READS_TEXT = {
     ("forgetting.py", "_text"): "whether a source holds the words that are forgotten",
     ("query.py", "history"): "a person's view",
     ("tables.py", "_remove"): "what the word index must give back",
-    ("tables.py", "old"): "whether a text changed",
+    ("tables.py", "olds"): "whether a text changed",
 }
 
 
