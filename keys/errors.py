@@ -10,7 +10,10 @@ RoostError                 exit 1
 ├── AmbiguousError         exit 2   more than one candidate
 ├── PairingError           exit 1   two devices did not become peers; ``reason`` says why
 ├── KeyFileError           exit 1   a key file is missing, unreadable or too open
-├── StoreError             exit 1   the store cannot do it (disk full, newer schema, damage)
+├── StoreError             exit 1   the store cannot do it (a newer schema, a closed file)
+│   ├── DiskFullError               no room; ``mount`` names the disk
+│   ├── ReadOnlyError               the disk of the home is mounted read-only; ``mount`` names it
+│   └── DamageError                 a file's bytes are not what was written
 └── BadInput               exit 1   bytes from outside that are not what they claim
     ├── BadEncoding                 not canonical, over a bound, of the wrong type
     ├── BadSignature                a signature that does not verify
@@ -104,6 +107,24 @@ class StoreError(RoostError):
     """The store cannot do this now: disk full, a newer schema, damage."""
 
     code = "store"
+
+
+class DiskFullError(StoreError):
+    """There is no room left on the disk of the home; what is there can still be read."""
+
+    code = "disk_full"
+
+
+class ReadOnlyError(StoreError):
+    """The disk of the home is mounted read-only; what is there can still be read."""
+
+    code = "read_only"
+
+
+class DamageError(StoreError):
+    """A file of the home is damaged: its bytes are not what was written."""
+
+    code = "damaged"
 
 
 class BadInput(RoostError):  # noqa: N818 - the name states what the bytes are

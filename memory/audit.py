@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from crdt.chain import verify_run
 from crdt.entry import PayloadKind, Via, decode_header
@@ -16,6 +19,7 @@ from memory.logs import ZERO
 from memory.store import AgentStore
 
 SET_ASIDE_MAX = 10_000
+ROWS_PER_STEP = 500
 
 
 @dataclass(slots=True)
@@ -25,15 +29,31 @@ class Audit:
     logs: int = 0
     entries: int = 0
     erased: int = 0
-    problems: list[str] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+    drift: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        """All that is wrong: ``damage`` of the log, and ``drift`` of the read model from it."""
+        return self.damage + self.drift
 
 
 def verify_log(store: AgentStore) -> Audit:
     """Verify every statement, hash, chain, commit and held signature of one agent, from the bytes.
 
-    Also that what is missing a payload is erased by a tombstone, or is asked for.
+    Also that the read model is the log's (S-G6).
     """
     audit = Audit()
+    for _ in verify_steps(store, audit):
+        pass
+    return audit
+
+
+def verify_steps(store: AgentStore, audit: Audit) -> Iterator[None]:
+    """The same in steps of one run each, so that other work can be done in between.
+
+    Entries that arrive meanwhile may or may not be looked at.
+    """
     _verify_statements(store, audit)
     for row in store.logs.rows():
         audit.logs += 1
@@ -43,15 +63,16 @@ def verify_log(store: AgentStore) -> Audit:
                 while rest is not None:
                     run, rest = store.read_run(rest, RUN_BYTES_TARGET)
                     verify_run(store.agent, [e.raw for e in run.entries])
+                    yield
             except (BadInput, AssertionError) as exc:
-                audit.problems.append(f"log {row.log}: {exc}")
+                audit.damage.append(f"log {row.log}: {exc}")
+    yield
     audit.entries = store.connection.execute("SELECT count(*) FROM entry").fetchone()[0]
     audit.erased = store.connection.execute(
         "SELECT count(*) FROM entry WHERE payload IS NULL AND EXISTS (SELECT 1 FROM tombstone AS t"
         " WHERE t.record = entry.record AND t.effective = 1)"
     ).fetchone()[0]
-    _verify_model(store, audit)
-    return audit
+    yield from _drift_steps(store, audit)
 
 
 def _verify_statements(store: AgentStore, audit: Audit) -> None:
@@ -61,27 +82,58 @@ def _verify_statements(store: AgentStore, audit: Audit) -> None:
         try:
             found = parse(data, signature)
         except BadInput as exc:
-            audit.problems.append(f"statement {StatementId(statement).short()}: {exc}")
+            audit.damage.append(f"statement {StatementId(statement).short()}: {exc}")
         else:
             if found.id != statement:
-                audit.problems.append(f"statement {StatementId(statement).short()}: another's id")
+                audit.damage.append(f"statement {StatementId(statement).short()}: another's id")
 
 
-def _verify_model(store: AgentStore, audit: Audit) -> None:
-    """Nothing erased still has a payload, and every record shown has entries."""
-    kept = store.connection.execute(
+def _drift_steps(store: AgentStore, audit: Audit) -> Iterator[None]:
+    """Where the read model is not what the log gives: a cheap look, without folding anything.
+
+    Every row is hashed again and compared with the hash it was written with; records and entries,
+    words, tags and versions are counted against one another.
+    """
+    for what, sql in _DRIFT.items():
+        number = store.connection.execute(sql).fetchone()[0]
+        if number:
+            audit.drift.append(f"{number} {what}")
+        yield
+    changed = 0
+    after: int | None = 0
+    while after is not None:
+        found, after = store.folder.tables.unlike_their_hash(after, ROWS_PER_STEP)
+        changed += found
+        yield
+    if changed:
+        audit.drift.append(f"{changed} records are not as they were folded")
+
+
+_DRIFT: Final = {
+    "erased entries still have their payload": (
         "SELECT count(*) FROM entry WHERE payload IS NOT NULL AND payload_kind NOT IN (0, 2)"
         " AND EXISTS (SELECT 1 FROM tombstone AS t WHERE t.record = entry.record"
         " AND t.effective = 1 AND t.chained = 1)"
-    ).fetchone()[0]
-    if kept:
-        audit.problems.append(f"{kept} erased entries still have their payload")
-    orphans = store.connection.execute(
+    ),
+    "records have no entry in the log": (
         "SELECT count(*) FROM record WHERE own <> 'erased' AND NOT EXISTS"
         " (SELECT 1 FROM entry WHERE entry.record = record.record)"
-    ).fetchone()[0]
-    if orphans:
-        audit.problems.append(f"{orphans} records have no entry in the log")
+    ),
+    "records of the log are missing": (
+        "SELECT count(DISTINCT record) FROM entry WHERE reason IS NULL"
+        " AND payload_kind NOT IN (0, 2) AND NOT EXISTS"
+        " (SELECT 1 FROM record WHERE record.record = entry.record)"
+        " AND EXISTS (SELECT 1 FROM meta WHERE key = 'fold_keys' AND value <> x'')"
+    ),
+    "records are shown, or not, against their state": (
+        "SELECT count(*) FROM record WHERE live <> (state IN ('new', 'current')"
+        " AND duplicate IS NULL)"
+    ),
+    "records more or less in the word index": (
+        "SELECT abs((SELECT count(*) FROM record WHERE text <> '') -"
+        " (SELECT count(*) FROM words_docsize))"
+    ),
+}
 
 
 def log_lines(
@@ -151,6 +203,33 @@ def count_set_aside(store: AgentStore) -> int:
             "SELECT count(*) FROM entry WHERE reason IS NOT NULL AND reason <> 'erased'"
         ).fetchone()[0]
     )
+
+
+def count_wants(store: AgentStore) -> int:
+    """How many payloads are nowhere here."""
+    found = store.connection.execute(
+        "SELECT count(*) FROM entry WHERE payload IS NULL AND NOT EXISTS (SELECT 1"
+        " FROM tombstone AS t WHERE t.record = entry.record AND t.effective = 1)"
+    )
+    return int(found.fetchone()[0])
+
+
+def note_unclean(store: AgentStore, *, unclean: bool) -> None:
+    """Keep in mind that the file was not closed as it should, so that it is to be looked through.
+
+    Where there is no room for that, the next start finds the same signs.
+    """
+    with contextlib.suppress(sqlite3.OperationalError):
+        if unclean:
+            store.connection.execute("INSERT OR REPLACE INTO meta VALUES ('unclean', x'01')")
+        else:
+            store.connection.execute("DELETE FROM meta WHERE key = 'unclean'")
+
+
+def is_unclean(store: AgentStore) -> bool:
+    """Whether the file is still to be looked through."""
+    found = store.connection.execute("SELECT 1 FROM meta WHERE key = 'unclean'")
+    return found.fetchone() is not None
 
 
 def quick_check(store: AgentStore) -> str:

@@ -199,7 +199,7 @@ def clean(connection: sqlite3.Connection) -> bool:
     Merges the word index (this SQLite has no secure delete in FTS5), then truncates the WAL. A
     checkpoint reports busy while another connection reads.
     """
-    if connection.execute("SELECT 1 FROM cleaning LIMIT 1").fetchone() is None:
+    if not waits(connection):
         return True
     waiting = [r[0] for r in connection.execute("SELECT record FROM cleaning")]
     connection.execute("INSERT INTO words (words) VALUES ('optimize')")
@@ -207,6 +207,11 @@ def clean(connection: sqlite3.Connection) -> bool:
         return False
     connection.executemany("DELETE FROM cleaning WHERE record = ?", [(r,) for r in waiting])
     return truncate(connection)
+
+
+def waits(connection: sqlite3.Connection) -> bool:
+    """Whether erased bytes are still in the files."""
+    return connection.execute("SELECT 1 FROM cleaning LIMIT 1").fetchone() is not None
 
 
 def truncate(connection: sqlite3.Connection) -> bool:

@@ -17,6 +17,7 @@ from keys.errors import NotFoundError, StoreError
 from keys.ids import AgentId
 from keys.limits import PAIR_CODES_PER_WINDOW, PAIR_WINDOW_S
 from memory.door import AioDoor, Door, make_file, open_connection
+from memory.faults import opened
 from memory.ownerdb import OwnerStatements
 from memory.peers import Peers
 from memory.schema import NODE_MIGRATIONS, migrate
@@ -45,6 +46,14 @@ class NodeDb:
         self._db = connection
         self.peers = Peers(connection)
         self.owner_statements = OwnerStatements(connection)
+
+    def check(self) -> None:
+        """Read everything, and verify what is signed; raises what a damaged row raises."""
+        self.agents()
+        self.peers.all()
+        self.owner_statements.verify()
+        for _, value in self._db.execute("SELECT key, value FROM setting"):
+            str(value).encode()
 
     # -- agents ----------------------------------------------------------------------------------
 
@@ -129,18 +138,19 @@ class NodeDbDoor:
 
     @classmethod
     async def open(cls, path: Path) -> Self:
-        """Open ``node.db`` and bring it to the newest schema; raises ``StoreError``."""
+        """Open ``node.db``, bring it to the newest schema and look whether it is whole.
+
+        Raises ``DamageError``, or another ``StoreError``.
+        """
         try:
             await asyncio.to_thread(make_file, path)
-            door, connection = await AioDoor.open(path)
-        except (OSError, sqlite3.Error) as exc:
+        except OSError as exc:
             raise _cannot_open(path, exc) from exc
+        door, connection = await AioDoor.open(path)
         try:
-            await door.run(lambda: migrate(connection, NODE_MIGRATIONS))
-        except BaseException as exc:
+            await door.run(lambda: _prepare(connection, path))
+        except BaseException:
             await door.close()
-            if isinstance(exc, sqlite3.Error):
-                raise _cannot_open(path, exc) from exc
             raise
         return cls(door, NodeDb(connection))
 
@@ -162,13 +172,22 @@ def open_node_db(path: Path) -> Iterator[NodeDb]:
         raise _cannot_open(path, exc) from exc
     connection = open_connection(path)
     try:
-        try:
-            migrate(connection, NODE_MIGRATIONS)
-        except sqlite3.Error as exc:
-            raise _cannot_open(path, exc) from exc
+        _prepare(connection, path)
         yield NodeDb(connection)
     finally:
         connection.close()
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Migrate, then read every row: this file is small, and SQLite's own check passes over much."""
+
+    def look() -> None:
+        migrate(connection, NODE_MIGRATIONS)
+        NodeDb(connection).check()
+        if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            raise ValueError("quick_check")
+
+    opened(path, look)
 
 
 def _cannot_open(path: Path, exc: Exception) -> StoreError:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from keys.ids import OwnerId
-from keys.statements import OWNER_KINDS, Statement, parse_stored
+from keys.statements import OWNER_KINDS, Statement, parse, parse_stored
 from memory.transaction import transaction
 
 OWNER_STATEMENTS_MAX = 4_096
@@ -24,6 +24,11 @@ class OwnerStatements:
             "SELECT data, signature FROM owner_statement WHERE owner = ? ORDER BY id", (owner,)
         )
         return [parse_stored(data, signature) for data, signature in rows]
+
+    def verify(self) -> None:
+        """Check every signature held; raises ``BadInput``."""
+        for data, signature in self._db.execute("SELECT data, signature FROM owner_statement"):
+            parse(data, signature)
 
     def add(self, statements: Iterable[Statement]) -> None:
         """Keep the owners' statements among ``statements``, up to a bound for the whole table."""

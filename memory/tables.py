@@ -222,6 +222,29 @@ class Tables:
                     (None if reason is None else str(reason), record, seq, entry),
                 )
 
+    def unlike_their_hash(self, after: int, limit: int) -> tuple[int, int | None]:
+        """How many of the next ``limit`` records past ``after`` are not those of their hash.
+
+        And where to go on; None at the end.
+        """
+        rows = self._db.execute(
+            "SELECT n, base_hash, own, detail, kind, text, category, provenance, source,"
+            " speaker, session, layer, weight, title, valid_from, valid_to, expires, created_ms,"
+            " changed_ms, device, via FROM record WHERE n > ? ORDER BY n LIMIT ?",
+            (after, limit),
+        ).fetchall()
+        unlike = 0
+        for n, base, own, detail, *values in rows:
+            tags = [r[0] for r in self._db.execute("SELECT tag FROM tag WHERE n = ?", (n,))]
+            versions = self._db.execute(
+                "SELECT entry, time_ms, state, device, via, reason, content FROM version"
+                " WHERE n = ? ORDER BY version",
+                (n,),
+            )
+            listed = [list(r) for r in versions]
+            unlike += _base_hash(own, tuple(values), sorted(tags), listed, detail) != base
+        return unlike, rows[-1][0] if rows else None
+
     # -- writing ---------------------------------------------------------------------------------
 
     def write(
@@ -328,7 +351,8 @@ def _record_values(n: int, row: Row, detail: bytes) -> tuple[object, ...]:
         row.device,
         row.via,
     )
-    base = _base_hash(row, values, detail)
+    versions = [_version(v) for v in row.versions]
+    base = _base_hash(row.own, values, row.tags, versions, detail)
     return (
         n,
         row.record,
@@ -342,9 +366,15 @@ def _record_values(n: int, row: Row, detail: bytes) -> tuple[object, ...]:
     )
 
 
-def _base_hash(row: Row, values: tuple[object, ...], detail: bytes) -> bytes:
+def _base_hash(
+    own: str,
+    values: tuple[object, ...],
+    tags: list[str],
+    versions: list[list[object]],
+    detail: bytes,
+) -> bytes:
     """What the digest covers of a record, state and duplicate aside (R14)."""
-    covered = [row.own, *values, row.tags, [_version(v) for v in row.versions]]
+    covered = [own, *values, tags, versions]
     return blake2b(codec.pack(covered) + detail, digest_size=16).digest()
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 
-from keys.errors import StoreError
+from memory.faults import store_error
 
 
 @contextlib.contextmanager
@@ -22,4 +23,12 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
                 connection.execute("ROLLBACK")
             raise
     except sqlite3.Error as exc:
-        raise StoreError(f"cannot write the database: {exc}", hint="check the disk") from exc
+        raise store_error(exc, file_of(connection), "write") from exc
+
+
+def file_of(connection: sqlite3.Connection) -> Path:
+    """The file behind a connection."""
+    try:
+        return Path(connection.execute("PRAGMA database_list").fetchone()[2] or "memory")
+    except sqlite3.Error:
+        return Path("the database")

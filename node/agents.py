@@ -1,136 +1,79 @@
 """The agents of this node: one file, one door and one author each.
 
-1. A handle reaches one agent's file and no other; that is the scope of everything done with it.
-2. A local write tells the marker after its commit (R38) and the watchers after that.
-3. After an erasure the files are cleaned before the call returns, or soon after when a reader was
-   in the way; receipts count only what is clean (R34).
+A damaged file is set aside and made anew of what can be read (S-G1), whenever it is noticed; the
+others are not touched. Where that fails the agent is ``broken``, and the rest is served.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
 from crdt.fingerprint import FingerprintKey
-from keys.errors import AmbiguousError, BadInput, NotFoundError, UsageError
-from keys.ids import AgentId, Incarnation, prefix_range
+from keys.errors import (
+    AmbiguousError,
+    BadInput,
+    DamageError,
+    NotFoundError,
+    StoreError,
+    UsageError,
+)
+from keys.ids import AgentId, prefix_range
 from keys.keyfile import create_secret, read_secret, replace_secret, secure_directory
 from keys.limits import KEY_BYTES
 from keys.signing import DeviceKey
 from keys.statements import Statement
+from memory.audit import note_unclean
 from memory.authoring import Author
 from memory.door import AioDoor, make_file
+from memory.faults import opened
+from memory.salvage import rebuild_agent
 from memory.store import AgentStore
+from node.aside import Aside, all_aside, set_aside, take_along
 from node.clock import Clock
+from node.handle import AgentHandle, Place
 from node.home import Home
-from node.marker import Doubt, Marker
+from node.marker import DoubtKind, Marker
+from node.room import Room
 
 T = TypeVar("T")
 KEYS_PER_AGENT_MAX = 64
-CLEAN_TRIES = 40
-CLEAN_PAUSE_S = 0.05
-
-
-class AgentHandle:
-    """One agent of this node."""
-
-    def __init__(
-        self, door: AioDoor, store: AgentStore, author: Author, marker: Marker, clock: Clock
-    ) -> None:
-        self.door, self.store, self.author = door, store, author
-        self._marker, self._clock = marker, clock
-        self.changed: Callable[[AgentHandle], None] | None = None
-        self.doubt: Doubt | None = None
-
-    @property
-    def agent(self) -> AgentId:
-        """The agent's id."""
-        return self.store.agent
-
-    @property
-    def name(self) -> str:
-        """The name that the founding statement gives."""
-        founding = self.store.authority.founding
-        return str(founding.body["name"]) if founding else self.agent.short()
-
-    async def read(self, work: Callable[[AgentStore], T]) -> T:
-        """Run a read in one hop."""
-        return await self.door.run(lambda: work(self.store))
-
-    async def write(self, work: Callable[[AgentStore, Author, int], T]) -> T:
-        """Run local acts in one hop: commit, then the marker, then the watchers."""
-        now_us = self._clock.now_us()
-
-        def act() -> T:
-            self.author.stamp(now_us)
-            result = work(self.store, self.author, now_us)
-            self._advance()
-            return result
-
-        result = await self.door.run(act)
-        await self.settle()
-        return result
-
-    async def receive(self, work: Callable[[AgentStore, int], T]) -> T:
-        """Run an append of what a peer sent; what that makes us write is ours (R31)."""
-        return await self.write(lambda store, _author, now_us: work(store, now_us))
-
-    async def settle(self) -> None:
-        """After a commit: clean erased bytes out of the files and tell who watches."""
-        if self.changed is not None:
-            self.changed(self)
-        for _ in range(CLEAN_TRIES):
-            if await self.door.run(self.store.clean):
-                return
-            await self._clock.sleep(CLEAN_PAUSE_S)
-
-    def _advance(self) -> None:
-        tip = self.author.own_tip()
-        if tip is not None:
-            self._marker.advance(self.agent, *tip)
-            self.doubt = self._marker.doubt(self.agent)
-
-    def check_continuity(self) -> None:
-        """Compare our own logs with the marker; in the store's thread, before any write (R38)."""
-        device = self.author.device
-        own = {
-            row.log.incarnation: row.tip.seq
-            for row in self.store.logs.rows()
-            if row.log.device == device
-        }
-        self.doubt = self._marker.check(self.agent, own)
-        self.author.renew = self.doubt is not None
-
-    def doubt_from_peer(self, incarnation: Incarnation, seq: int) -> bool:
-        """A peer holds more of our log than we do: no more under this incarnation (S-A2)."""
-        news = self._marker.note(self.agent, incarnation, seq)
-        self.doubt = self._marker.doubt(self.agent)
-        self.author.renew = True
-        return news
+ASIDE_MAX = 4  # of one agent: after that it is the disk, or a fault of ours
 
 
 class Agents:
     """All agents of one home, opened when they are first needed."""
 
     def __init__(self, home: Home, key: DeviceKey, marker: Marker, clock: Clock) -> None:
-        self._home, self._key, self._marker, self._clock = home, key, marker, clock
+        self.room = Room(home)
+        self._home, self._key, self._marker = home, key, marker
+        self._at = Place(home, clock, self.room)
         self._handles: dict[AgentId, AgentHandle] = {}
         self._lock = asyncio.Lock()
+        self.broken: dict[AgentId, StoreError] = {}
         self.changed: Callable[[AgentHandle], None] | None = None
+        self.on_aside: Callable[[AgentId, Aside], None] | None = None
 
     async def open_all(self) -> list[AgentHandle]:
-        """Open every agent's file of this home; sorted by name."""
-        for path in await asyncio.to_thread(self._files):
+        """Open every agent's file of this home, but for the broken ones; sorted by name."""
+        for name in await asyncio.to_thread(self._files):
             try:
-                await self.open(AgentId.parse(path.stem))
+                agent = AgentId.parse(name)
             except UsageError:
                 continue  # not a file of ours
+            if agent not in self._handles:
+                with contextlib.suppress(StoreError):
+                    await self.open(agent)
         return self.all()
 
-    def _files(self) -> list[Path]:
-        return sorted(self._home.agents_dir.glob("*.db"))
+    def _files(self) -> list[str]:
+        """The names of the agents whose file is here, or was set aside."""
+        folder = self._home.agents_dir
+        aside = {Path(a.name).stem for a in all_aside(folder)}
+        return sorted({path.stem for path in folder.glob("*.db")} | aside)
 
     def all(self) -> list[AgentHandle]:
         """The open agents, by name and id."""
@@ -141,25 +84,128 @@ class Agents:
         return self._handles.get(agent)
 
     async def open(self, agent: AgentId) -> AgentHandle:
-        """The handle of an agent whose file is here; opens it."""
+        """The handle of an agent whose file is here; opens it, and mends it where it is damaged.
+
+        Raises ``StoreError``; the agent is then ``broken``.
+        """
         async with self._lock:
             if agent in self._handles:
                 return self._handles[agent]
-            await asyncio.to_thread(make_file, self.path_of(agent))
-            door, connection = await AioDoor.open(self.path_of(agent))
-
-            def prepare() -> AgentHandle:
-                store = AgentStore(connection, agent, self.load_keys(agent), self._key.device)
-                author = Author(store, self._key)
-                author.on_opening = lambda fresh: self._marker.opening(agent, fresh)
-                handle = AgentHandle(door, store, author, self._marker, self._clock)
-                handle.check_continuity()
-                return handle
-
-            handle = await door.run(prepare)
-            handle.changed = lambda h: self.changed(h) if self.changed else None
+            try:
+                await self._finish_mending(agent)
+                try:
+                    handle = await self._open(agent)
+                    await self._check_not_empty(handle)
+                except DamageError:
+                    await self._mend(agent, "unreadable")
+                    handle = await self._open(agent)
+            except StoreError as exc:
+                self.broken[agent] = exc
+                raise
+            self.broken.pop(agent, None)
             self._handles[agent] = handle
             return handle
+
+    async def _open(self, agent: AgentId) -> AgentHandle:
+        path = self.path_of(agent)
+        await asyncio.to_thread(make_file, path)
+        unclean = await asyncio.to_thread(_was_left_open, path)
+        door, connection = await AioDoor.open(path)
+
+        def prepare() -> AgentHandle:
+            store = AgentStore(connection, agent, self.load_keys(agent), self._key.device)
+            author = Author(store, self._key)
+            author.on_opening = lambda fresh: self._marker.opening(agent, fresh)
+            handle = AgentHandle(door, store, author, self._marker, self._at)
+            handle.check_continuity()
+            if unclean:
+                note_unclean(store, unclean=True)
+            return handle
+
+        try:
+            handle = await door.run(lambda: opened(path, prepare))
+        except BaseException:
+            await door.close()
+            raise
+        handle.changed = lambda h: self.changed(h) if self.changed else None
+        handle.damaged = self._damaged
+        return handle
+
+    async def _check_not_empty(self, handle: AgentHandle) -> None:
+        """A file that we wrote to and that holds nothing was cut off, however well it opens."""
+        if handle.store.authority.founding is None and self._marker.knows(handle.agent):
+            path = self.path_of(handle.agent)
+            if not await asyncio.to_thread(all_aside, path.parent, path.name):
+                await handle.door.close()
+                raise DamageError(f"{path.name} is empty", hint="roost doctor tells more")
+
+    # -- damage ----------------------------------------------------------------------------------
+
+    async def _damaged(self, handle: AgentHandle, _exc: DamageError) -> None:
+        await self.replace(handle, "unreadable")
+
+    async def replace(self, handle: AgentHandle, reason: str) -> AgentHandle | None:
+        """Set a damaged file aside and put a new one in its place; None when that fails.
+
+        Who still has the old handle gets ``StoreError``. ``reason`` is one word.
+        """
+        agent = handle.agent
+        async with self._lock:
+            if self._handles.get(agent) is not handle:
+                return self._handles.get(agent)
+            del self._handles[agent]
+            try:
+                await handle.door.close()
+                await self._mend(agent, reason)
+                fresh = self._handles[agent] = await self._open(agent)
+            except StoreError as exc:
+                self.broken[agent] = exc
+                return None
+            if self.changed is not None:
+                self.changed(fresh)
+            return fresh
+
+    async def _finish_mending(self, agent: AgentId) -> None:
+        """A start in between left the file aside and none in its place."""
+        path = self.path_of(agent)
+        found = await asyncio.to_thread(all_aside, path.parent, path.name)
+        if found and not await asyncio.to_thread(path.exists):
+            await asyncio.to_thread(take_along, path, found[-1].path)
+            await self._rebuild(agent, found[-1])
+
+    async def _mend(self, agent: AgentId, reason: str) -> None:
+        now_us = self._at.clock.now_us()
+        path = self.path_of(agent)
+        if len(await asyncio.to_thread(all_aside, path.parent, path.name)) >= ASIDE_MAX:
+            raise DamageError(
+                f"the file of {agent.short()} is damaged, and was {ASIDE_MAX} times before",
+                hint=f"check the disk; remove the files {path.name}.damaged-… to have it mended",
+            )
+        try:
+            aside = await asyncio.to_thread(set_aside, path, reason, now_us)
+        except OSError as exc:
+            raise DamageError(
+                f"the file of {agent.short()} is damaged and cannot be set aside: {exc.strerror}",
+                hint="check the disk of the home",
+            ) from exc
+        if self.on_aside is not None:
+            self.on_aside(agent, aside)
+        await self._rebuild(agent, aside)
+
+    async def _rebuild(self, agent: AgentId, aside: Aside) -> None:
+        def work() -> None:
+            done = rebuild_agent(
+                aside.path,
+                self.path_of(agent),
+                agent,
+                self.load_keys(agent),
+                self._key.device,
+                self._at.clock.now_us(),
+            )
+            aside.write_report(done.as_dict())
+            self._marker.renew(agent, DoubtKind.DAMAGED)
+
+        await asyncio.to_thread(work)
 
     async def create(
         self, agent: AgentId, statements: Iterable[Statement], keys: Iterable[FingerprintKey]
@@ -180,6 +226,7 @@ class Agents:
         else:
             found = [h for h in everybody if h.name == text] or self._by_id(everybody, text)
         if not found:
+            self._raise_broken(text)
             raise NotFoundError(
                 "there is no such agent here" if text != "-" else "there is no agent here yet",
                 hint="roost agent list, or make one: roost agent create NAME",
@@ -189,6 +236,14 @@ class Agents:
                 "more than one agent fits", candidates=[f"{h.name} {h.agent}" for h in found]
             )
         return found[0]
+
+    def _raise_broken(self, text: str) -> None:
+        """Raise why the agent that ``text`` may name cannot be opened."""
+        for agent, exc in self.broken.items():
+            if text == "-" or str(agent).startswith(text.strip().lower()):
+                raise exc
+        if self.broken:
+            raise next(iter(self.broken.values()))
 
     @staticmethod
     def _by_id(handles: list[AgentHandle], text: str) -> list[AgentHandle]:
@@ -203,7 +258,7 @@ class Agents:
 
     def path_of(self, agent: AgentId) -> Path:
         """The file of an agent."""
-        return self._home.agents_dir / f"{agent}.db"
+        return self._at.path_of(agent)
 
     # -- fingerprint keys ------------------------------------------------------------------------
 
@@ -235,3 +290,11 @@ class Agents:
         for handle in self._handles.values():
             await handle.door.close()
         self._handles.clear()
+
+
+def _was_left_open(path: Path) -> bool:
+    """Whether a process ended without closing the file: SQLite takes its log away when it does."""
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    except OSError:
+        return False

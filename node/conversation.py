@@ -21,8 +21,8 @@ from keys.errors import StoreError, UnreachableError
 from keys.ids import AgentId
 from keys.signing import SigningKey
 from memory.nodedb import KnownAgent
-from node.agents import AgentHandle
 from node.exchange import Exchange
+from node.handle import AgentHandle
 from node.peerlink import PeerClient, PeerRefusedError
 from node.receiving import (
     Pull,

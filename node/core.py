@@ -7,6 +7,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import Final
 
+from keys.errors import StoreError
 from keys.ids import AgentId, DeviceId
 from keys.keyfile import load_device_key
 from keys.signing import DeviceKey, random_bytes
@@ -16,6 +17,7 @@ from node.clock import Clock
 from node.home import Home
 from node.journal import Journal
 from node.marker import Marker
+from node.nodefile import complete_node_db, open_node_db
 from node.ownership import Ownership
 
 BOOT_NONCE_BYTES: Final = 16
@@ -46,14 +48,21 @@ class NodeCore:
         key = await asyncio.to_thread(load_device_key, home.keys_dir)
         marker = await asyncio.to_thread(Marker.load, home)
         async with contextlib.AsyncExitStack() as stack:
-            db = await NodeDbDoor.open(home.database_path)
+            db, made_anew = await open_node_db(home, clock)
             stack.push_async_callback(db.close)
             agents = Agents(home, key, marker, clock)
             stack.push_async_callback(agents.close)
+            agents.on_aside = lambda agent, aside: journal.error(
+                "damage.aside", agent=agent, reason=aside.reason
+            )
+            await asyncio.to_thread(agents.room.restore)
             await agents.open_all()
             core = cls(
                 home, clock, journal, key, db, marker, agents, random_bytes(BOOT_NONCE_BYTES)
             )
+            if made_anew:
+                journal.error("damage.node_db")
+                await complete_node_db(db, agents, key.device, clock.now_us())
             await core._tell_of_doubts()
             stack.pop_all()
         return core
@@ -82,7 +91,10 @@ class NodeCore:
         place = self.marker.place_doubt
         if place is not None:
             self.journal.warning("restore.place", kind=place.value)
-            await asyncio.to_thread(self.marker.settle)
+            try:
+                await asyncio.to_thread(self.marker.settle)
+            except StoreError as exc:  # reading goes on; a write tries again, and fails
+                self.journal.warning("restore.unsettled", code=exc.code)
         for handle in self.agents.all():
             doubt = handle.doubt
             if doubt is not None and not doubt.told:

@@ -21,8 +21,8 @@ from keys.ids import AgentId, DeviceId
 from keys.limits import ADDRESSES_MAX, AGENTS_PER_HELLO_MAX
 from memory.peers import Source
 from memory.store import AgentStore
-from node.agents import AgentHandle
 from node.core import NodeCore
+from node.handle import AgentHandle
 from node.reachable import plain_host
 from sync.frames import Announce, StatementsChanged
 from sync.messages import VERSIONS, Hello, SharedAgent

@@ -12,20 +12,20 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from keys.errors import NotFoundError, RefusedError, StoreError
+from memory.mounts import MOUNTS, mount_of
 from node.paths import resolve_home
 
 FORCE_VARIABLE: Final = "ROOST_FORCE_HOME"
 HOME_MODE: Final = 0o700
-MOUNTS: Final = Path("/proc/self/mountinfo")
 
 _OTHERS: Final = 0o077
-_NAMES: Final = ("agents", "incarnation", "journal.log", "keys", "lock", "node.")
+_NAMES: Final = ("agents", "incarnation", "journal.log", "keys", "lock", "node.", "reserve")
 _INIT_HINT: Final = "roost init --name NAME"
 _MOVE_HINT: Final = f"use a folder on a local disk, or set {FORCE_VARIABLE}=1 if you know better"
 _REMOTE_TYPES: Final = re.compile(
@@ -81,6 +81,11 @@ class Home:
     def lock_path(self) -> Path:
         """Locked by the one process that holds the home."""
         return self.path / "lock"
+
+    @property
+    def reserve_path(self) -> Path:
+        """Room that is kept for erasing and closing on a full disk."""
+        return self.path / "reserve"
 
     @property
     def journal_path(self) -> Path:
@@ -171,26 +176,7 @@ def check_place(path: Path, environ: Mapping[str, str] = os.environ) -> None:
 
 def file_system(path: Path, mounts: Path = MOUNTS) -> str:
     """The type of the file system that ``path`` is or would be on; empty where unknown."""
-    try:
-        lines = mounts.read_text(errors="surrogateescape").splitlines()
-    except OSError:
-        return ""
-    best = (-1, "")
-    for point, kind in _mounted(lines):
-        # Of two mounts on one point the later hides the earlier.
-        if path.is_relative_to(point) and len(point.parts) >= best[0]:
-            best = (len(point.parts), kind)
-    return best[1]
-
-
-def _mounted(lines: list[str]) -> Iterator[tuple[Path, str]]:
-    """(mount point, type) of the lines of mountinfo; see proc(5)."""
-    for line in lines:
-        before, _, after = line.partition(" - ")
-        fields = before.split(" ")
-        if len(fields) > 4 and after:
-            point = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), fields[4])
-            yield Path(point), after.split(" ")[0]
+    return mount_of(path, mounts).kind
 
 
 def _cloud_client(folder: Path, environ: Mapping[str, str]) -> str:

@@ -44,6 +44,8 @@ class DoubtKind(StrEnum):
     MOVED = "moved"  # the home, or the marker in it, is a copy
     BEHIND = "behind"  # the marker has counted more than the database holds
     PEER = "peer"  # a peer holds more of our log than we do
+    DAMAGED = "damaged"  # the agent's file was damaged and made anew of what could be read
+    CLONED = "cloned"  # another copy of this device was up; a person said that this one goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,21 @@ class Marker:
             self._doubts[agent] = Doubt(kind, incarnation, seq, told=True)
             self._write()
             return known is None
+
+    def knows(self, agent: AgentId) -> bool:
+        """Whether this device has written to an agent."""
+        return agent in self._entries
+
+    def renew(self, agent: AgentId, kind: DoubtKind) -> None:
+        """Our log of ``agent``, if there is one, is not to be continued.
+
+        Raises ``StoreError`` when it cannot be written down.
+        """
+        with self._mutex:
+            entry = self._entries.get(agent)
+            if entry is not None:
+                self._doubts[agent] = Doubt(kind, entry.incarnation, entry.seq, told=True)
+                self._write()
 
     def doubt(self, agent: AgentId) -> Doubt | None:
         """The doubt about ``agent`` that was found and is not over."""

@@ -17,10 +17,10 @@ from keys.errors import NotFoundError, RefusedError
 from keys.ids import AgentId, DeviceId
 from keys.signing import SigningKey, random_bytes
 from memory.peers import NewPeer, Peer, Source
-from node.agents import AgentHandle
 from node.core import NodeCore
 from node.exchange import Exchange
 from node.finding import Changes, Finding
+from node.handle import AgentHandle
 from node.joining import Target
 from node.listen import address_of
 from node.options import UpOptions

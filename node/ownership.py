@@ -18,8 +18,8 @@ from keys.signing import DeviceKey, OwnerKey
 from keys.statements import Statement, device_proof, sign
 from keys.vault import open_owner
 from memory.nodedb import NodeDbDoor
-from node.agents import AgentHandle
 from node.clock import Clock
+from node.handle import AgentHandle
 from node.home import Home
 
 

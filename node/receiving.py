@@ -22,8 +22,8 @@ from keys.ids import AgentId
 from keys.limits import PROOF_STATEMENTS_MAX, STATEMENTS_PER_AGENT_MAX, WANT_PAYLOADS_MAX
 from keys.statements import Statement
 from memory.store import AgentStore
-from node.agents import AgentHandle
 from node.exchange import Exchange, Told
+from node.handle import AgentHandle
 from node.peerlink import PeerClient
 from node.sharing import collect, keys_in_grants, open_boxes, take_keys
 from sync.catchup import Absent, Found, PayloadClient, StatementsClient, StatementsPage

@@ -25,8 +25,8 @@ from keys.recovery import recovery_hash
 from keys.signing import seal
 from keys.statements import Statement
 from memory.store import AgentStore
-from node.agents import AgentHandle
 from node.exchange import Exchange, removals
+from node.handle import AgentHandle
 from node.watching import Watch, WatchHub
 from sync.announce import beat
 from sync.errors import IncompatibleError

@@ -16,8 +16,8 @@ from keys.ids import AgentId, OwnerId
 from keys.signing import DeviceKey
 from keys.statements import OWNER_KINDS, Statement
 from memory.store import AgentStore
-from node.agents import AgentHandle
 from node.core import NodeCore
+from node.handle import AgentHandle
 from sync.messages import KeyBox
 
 

@@ -13,8 +13,8 @@ from keys.ids import DeviceId
 from keys.statements import RIGHTS
 from memory.peers import Peer
 from memory.store import AgentStore
-from node.agents import AgentHandle
 from node.exchange import Exchange, PeerState, Told
+from node.handle import AgentHandle
 from node.times import iso
 from sync.plan import entries_of, lacking
 from sync.reasons import SENTENCES, Missing

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from crdt.log import Vector
 from keys.ids import AgentId, DeviceId
 from memory.store import AgentStore
-from node.agents import AgentHandle
 from node.exchange import Exchange
+from node.handle import AgentHandle
 from sync.announce import News, Outbox, news
 from sync.frames import StatementsChanged
 

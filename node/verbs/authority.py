@@ -17,8 +17,8 @@ from memory.lifting import LiftTarget, lift_targets, lift_targets_of, note_lift
 from memory.notes import check_reason
 from memory.store import AgentStore
 from memory.writing import NotLiveError
-from node.agents import AgentHandle
 from node.core import NodeCore
+from node.handle import AgentHandle
 from node.params import Params
 from node.times import iso_ms
 from node.verbs.subjects import (

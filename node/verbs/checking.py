@@ -8,8 +8,8 @@ from keys.errors import UsageError
 from keys.ids import DeviceId, Incarnation
 from memory.audit import count_records, log_lines, verify_log
 from memory.store import AgentStore
-from node.agents import AgentHandle
 from node.core import NodeCore
+from node.handle import AgentHandle
 from node.params import Params
 from node.times import iso_ms
 from node.verbs.subjects import device_of

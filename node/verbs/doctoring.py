@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import stat
 from typing import Any, Final
 
 from keys.errors import RoostError
-from memory.audit import quick_check
 from memory.store import AgentStore
-from node.agents import AgentHandle
 from node.core import NodeCore
+from node.handle import AgentHandle
+from node.mending import mend
 from node.params import Params
+from node.verbs.attention import aside_sentences
 
 Result = dict[str, Any]
-FREE_BYTES_MIN: Final = 64 * 1024 * 1024
+PROBLEMS_SHOWN: Final = 3
 
 
 async def doctor(core: NodeCore, params: Params) -> Result:
@@ -24,7 +24,12 @@ async def doctor(core: NodeCore, params: Params) -> Result:
     params.done()
     checks = await asyncio.to_thread(_home_checks, core)
     for handle in await core.agents.open_all():
-        checks += await _agent_checks(handle)
+        checks += await _agent_checks(core, handle)
+    checks += [
+        _check(f"database {agent.short()}", ok=False, detail=exc.message)
+        for agent, exc in core.agents.broken.items()
+    ]
+    checks += [_check("set aside", ok=True, detail=s) for s in await aside_sentences(core)]
     return {"ok": all(c["ok"] for c in checks), "checks": checks}
 
 
@@ -32,7 +37,8 @@ def _home_checks(core: NodeCore) -> list[Result]:
     home = core.home
     mode = stat.S_IMODE(os.stat(home.path).st_mode)
     wide = [p.name for p in home.keys_dir.iterdir() if p.stat().st_mode & 0o077]
-    free = shutil.disk_usage(home.path).free
+    trouble = core.agents.room.trouble()
+    free = core.agents.room.space().free_bytes
     place = core.marker.place_doubt
     return [
         _check("home", mode & 0o077 == 0, f"{home.path} has mode {mode:04o}"),
@@ -43,7 +49,14 @@ def _home_checks(core: NodeCore) -> list[Result]:
             if not wide
             else "readable by others: " + ", ".join(wide),
         ),
-        _check("disk", free >= FREE_BYTES_MIN, f"{free // 2**20} MiB free on the disk of the home"),
+        _check("disk", trouble is None, trouble or f"{free // 2**20} MiB free on the home's disk"),
+        _check(
+            "reserve",
+            core.home.reserve_path.exists() or trouble is not None,
+            "room is kept for erasing on a full disk"
+            if core.home.reserve_path.exists()
+            else "no room is kept for erasing on a full disk",
+        ),
         _check(
             "marker",
             place is None,
@@ -54,11 +67,9 @@ def _home_checks(core: NodeCore) -> list[Result]:
     ]
 
 
-async def _agent_checks(handle: AgentHandle) -> list[Result]:
+async def _agent_checks(core: NodeCore, handle: AgentHandle) -> list[Result]:
     def look(store: AgentStore) -> list[Result]:
-        intact = quick_check(store)
         return [
-            _check(f"database {handle.name}", intact == "ok", intact),
             _check(
                 f"values key {handle.name}",
                 not store.waiting_for_key,
@@ -67,10 +78,14 @@ async def _agent_checks(handle: AgentHandle) -> list[Result]:
             _check(f"erasures {handle.name}", store.clean(), "no erased bytes wait to be cleaned"),
         ]
 
+    name = f"database {handle.name}"
     try:
-        return await handle.read(look)
+        checks = await handle.read(look)
+        problems = await mend(core, handle)
     except RoostError as exc:
-        return [_check(f"database {handle.name}", ok=False, detail=exc.message)]
+        return [_check(name, ok=False, detail=exc.message)]
+    detail = f"{'; '.join(problems[:PROBLEMS_SHOWN])}; it was made anew" if problems else "ok"
+    return [_check(name, not problems, detail), *checks]
 
 
 def _check(name: str, ok: bool, detail: str) -> Result:

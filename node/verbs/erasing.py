@@ -66,7 +66,7 @@ async def forget_verb(
         result = _result(reach, left, dry_run=dry_run, with_sources=with_sources)
         return result, [tombstone_places(store, RecordId.parse(r)) for r in result["erased"]]
 
-    result, places = await handle.write(act)
+    result, places = await handle.write(act, erases=True)
     return result | {"receipts": await network.receipts(handle, places) if places else []}
 
 

@@ -23,8 +23,8 @@ from memory.moving import (
 from memory.notes import Note
 from memory.query import Seen, get
 from memory.store import AgentStore
-from node.agents import AgentHandle
 from node.core import NodeCore
+from node.handle import AgentHandle
 from node.params import Params
 from node.present import successors_of
 from node.times import iso

@@ -15,8 +15,8 @@ from keys.signing import OwnerKey, SigningKey
 from keys.statements import OWNER_KINDS, Statement, device_proof, parse, sign, successor_proof
 from keys.vault import seal_owner
 from memory.store import AgentStore
-from node.agents import AgentHandle
 from node.core import NodeCore
+from node.handle import AgentHandle
 from node.network import Network
 from node.params import Params
 from node.service import Emit

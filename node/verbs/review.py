@@ -8,8 +8,8 @@ from keys.errors import RefusedError, UsageError
 from keys.ids import EntryHash, RecordId, hash256
 from memory.query import Filters, Seen, list_records
 from memory.store import AgentStore
-from node.agents import AgentHandle
 from node.core import NodeCore
+from node.handle import AgentHandle
 from node.params import Params
 from node.present import detail_of
 from node.verbs.moving import approve_records

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from memory.audit import count_records, count_set_aside
 from memory.store import AgentStore
-from node.agents import AgentHandle
 from node.core import NodeCore
+from node.handle import AgentHandle
 from node.network import Network
 from node.params import Params
 from node.service import Emit
+from node.verbs.attention import doubt_alert, home_alerts
 from node.verbs.authority import permissions as authority_permissions
 from node.verbs.erasing import forget_status, forget_verb
 from node.verbs.owning import recover
@@ -32,6 +33,7 @@ async def status(core: NodeCore, network: Network, params: Params, emit: Emit | 
         alerts += found
         if row["incarnation"]:
             incarnations.add(row["incarnation"])
+    alerts += await home_alerts(core)
     peers = await network.status_peers()
     alerts += [
         {"code": "clock", "message": f"{p['name']} is {p['clock_offset_ms']} ms off this clock"}
@@ -75,14 +77,7 @@ def _agent(store: AgentStore, handle: AgentHandle) -> tuple[Result, list[Result]
         }
         for r in forked
     ]
-    if handle.doubt is not None:
-        alerts.append(
-            {
-                "code": "restored",
-                "message": f"{handle.name}: this home was restored or copied ({handle.doubt.kind});"
-                " the next write opens a new log",
-            }
-        )
+    alerts += doubt_alert(handle)
     return row, alerts
 
 

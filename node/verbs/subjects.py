@@ -6,8 +6,8 @@ from keys.errors import AmbiguousError, NotFoundError, UsageError
 from keys.ids import DeviceId, OwnerId
 from keys.limits import NAME_BYTES_MAX
 from keys.statements import RIGHTS
-from node.agents import AgentHandle
 from node.core import NodeCore
+from node.handle import AgentHandle
 
 
 async def device_of(core: NodeCore, text: str) -> DeviceId:

@@ -22,8 +22,8 @@ from memory.writing import (
     tag_ops,
     untag_ops,
 )
-from node.agents import AgentHandle
 from node.core import NodeCore
+from node.handle import AgentHandle
 from node.params import Params
 from node.present import record_of
 from node.verbs.authority import lift_value

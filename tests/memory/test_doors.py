@@ -93,7 +93,7 @@ class _Counted:
         self.inner.put_nowait(item)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("error", [ValueError("x"), sqlite3.OperationalError("y"), KeyError(1)])
+@pytest.mark.parametrize("error", [ValueError("x"), StoreError("y"), KeyError(1)])
 async def test_exceptions_come_through_and_the_thread_lives(
     opened: tuple[AioDoor, sqlite3.Connection], error: Exception
 ) -> None:
@@ -138,7 +138,7 @@ async def test_closing_waits_for_the_work_before_it_and_ends_the_thread(tmp_path
     await asyncio.sleep(0)
     await door.close()
     assert all(hop.done() for hop in hops)
-    with pytest.raises(ValueError, match="closed"):
+    with pytest.raises(StoreError, match="closed"):
         await door.run(lambda: raw.execute("SELECT 1"))
     await asyncio.to_thread(_wait_for, before)
 

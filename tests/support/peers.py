@@ -13,10 +13,10 @@ from keys.errors import RoostError
 from keys.tls import certificate_of
 from keys.vault import Cost
 from memory.peers import NewPeer
-from node.agents import AgentHandle
 from node.clock import SystemClock
 from node.core import NodeCore
 from node.dispatch import Dispatcher
+from node.handle import AgentHandle
 from node.home import open_home
 from node.journal import Journal
 from node.listen import open_listener
