@@ -95,6 +95,8 @@ def _drift_steps(store: AgentStore, audit: Audit) -> Iterator[None]:
     words, tags and versions are counted against one another.
     """
     for what, sql in _DRIFT.items():
+        if what is _MISSING and store.waiting_for_key:
+            continue  # what came meanwhile is folded when the key is here (R25)
         number = store.connection.execute(sql).fetchone()[0]
         if number:
             audit.drift.append(f"{number} {what}")
@@ -109,6 +111,7 @@ def _drift_steps(store: AgentStore, audit: Audit) -> Iterator[None]:
         audit.drift.append(f"{changed} records are not as they were folded")
 
 
+_MISSING: Final = "records of the log are missing"
 _DRIFT: Final = {
     "erased entries still have their payload": (
         "SELECT count(*) FROM entry WHERE payload IS NOT NULL AND payload_kind NOT IN (0, 2)"
@@ -119,11 +122,10 @@ _DRIFT: Final = {
         "SELECT count(*) FROM record WHERE own <> 'erased' AND NOT EXISTS"
         " (SELECT 1 FROM entry WHERE entry.record = record.record)"
     ),
-    "records of the log are missing": (
+    _MISSING: (
         "SELECT count(DISTINCT record) FROM entry WHERE reason IS NULL"
         " AND payload_kind NOT IN (0, 2) AND NOT EXISTS"
         " (SELECT 1 FROM record WHERE record.record = entry.record)"
-        " AND EXISTS (SELECT 1 FROM meta WHERE key = 'fold_keys' AND value <> x'')"
     ),
     "records are shown, or not, against their state": (
         "SELECT count(*) FROM record WHERE live <> (state IN ('new', 'current')"

@@ -28,7 +28,7 @@ from typing import Final, Protocol, TypeVar
 import aiosqlite
 
 from keys.errors import DiskFullError, StoreError
-from memory.faults import disk_full, read_only, store_error
+from memory.faults import os_error, read_only, store_error
 from memory.mounts import space_of
 
 T = TypeVar("T")
@@ -163,7 +163,8 @@ class AioDoor:
                 uri=True,
             )
         except sqlite3.Error as exc:
-            raise store_error(exc, path, "open", opening=True) from exc
+            error = await asyncio.to_thread(store_error, exc, path, "open", opening=True)
+            raise error from exc
         door = cls(connection, path)
         raw: sqlite3.Connection = connection._conn  # noqa: SLF001 - see run
         try:
@@ -185,7 +186,7 @@ class AioDoor:
         try:
             return await execute(work)  # type: ignore[no-any-return, no-untyped-call]
         except sqlite3.Error as exc:
-            raise store_error(exc, self._path) from exc
+            raise await asyncio.to_thread(store_error, exc, self._path) from exc
 
     async def close(self) -> None:
         """Close the connection and end its thread; more than once does nothing."""
@@ -203,10 +204,8 @@ def make_file(path: Path) -> None:
     try:
         os.close(os.open(path, flags, FILE_MODE))
     except OSError as exc:
-        if exc.errno == errno.EROFS:
-            if path.exists():
-                return
-            raise read_only(path) from exc
-        if exc.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise disk_full(path) from exc
+        if exc.errno == errno.EROFS and path.exists():
+            return
+        if exc.errno in {errno.EROFS, errno.ENOSPC, errno.EDQUOT}:
+            raise os_error(exc, path) from exc
         raise

@@ -6,6 +6,7 @@ a file that cannot be made), so where its code does not decide, the file system 
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -81,6 +82,15 @@ def read_only(path: Path) -> ReadOnlyError:
         hint="mount it for writing; reading works meanwhile",
         mount=mount,
     )
+
+
+def os_error(exc: OSError, path: Path) -> StoreError:
+    """The error to raise when ``path`` could not be written."""
+    if exc.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return disk_full(path)
+    if exc.errno == errno.EROFS:
+        return read_only(path)
+    return StoreError(f"cannot write {path}: {exc.strerror or exc}", hint="check the disk")
 
 
 def _of_the_disk(path: Path) -> StoreError | None:

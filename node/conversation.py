@@ -17,7 +17,7 @@ from typing import Final
 
 from keys.address import Address
 from keys.authority import Authority
-from keys.errors import StoreError, UnreachableError
+from keys.errors import DiskFullError, ReadOnlyError, UnreachableError
 from keys.ids import AgentId
 from keys.signing import SigningKey
 from memory.nodedb import KnownAgent
@@ -57,7 +57,7 @@ from sync.recovery import RecoverReply, RecoverRequest
 
 OFFERS_MAX: Final = 1_024
 RECEIPT_S: Final = 0.25  # of quiet after news, then the peer is told what we hold now
-DISK_FULL: Final = "disk is full"  # in what SQLite says
+DISK_LOOK_S: Final = 5.0  # between two looks at a disk that is full
 GONE: Final = code_of_refusal(NOT_FOUND.body)
 
 
@@ -72,6 +72,7 @@ class Conversation:
         self._turns = Turns()
         self._due = asyncio.Event()
         self._ask_again = False
+        self._no_room: set[AgentId] = set()  # to be pulled when the disk has room
 
     # -- as long as it lasts ---------------------------------------------------------------------
 
@@ -119,9 +120,13 @@ class Conversation:
                     self._turns.done(agent)
                 continue
             idle()
-            if not await self._wait(RECEIPT_S if news else None):
+            if await self._wait(RECEIPT_S if news else DISK_LOOK_S if self._no_room else None):
+                continue
+            if news:
                 news = False
                 await self.hello()
+            elif await asyncio.to_thread(self._core.agents.room.may_grow):
+                self._want(self._no_room)
 
     async def _wait(self, seconds: float | None) -> bool:
         try:
@@ -166,6 +171,9 @@ class Conversation:
     async def sync_agent(self, agent: AgentId) -> int:
         """Pull one agent until there is nothing more to get; how many entries came."""
         async with self._exchange.turn(agent):
+            if not await asyncio.to_thread(self._core.agents.room.may_grow):
+                return self._wait_for_room(agent)
+            self._no_room.discard(agent)
             try:
                 handle = self._core.agents.get(agent) or await self._first_contact(agent)
                 return 0 if handle is None else await self._pull(handle)
@@ -175,10 +183,14 @@ class Conversation:
                 told = self._state.told(agent)
                 told.shared, told.reason = False, Missing.NOT_GRANTED
                 return 0
-            except StoreError as exc:
-                if DISK_FULL in exc.message:
-                    self._state.told(agent).reason = Missing.DISK_FULL
-                raise
+            except (DiskFullError, ReadOnlyError):
+                return self._wait_for_room(agent)
+
+    def _wait_for_room(self, agent: AgentId) -> int:
+        """Nothing is pulled while the disk is full (S-F10); ``work`` looks again."""
+        self._state.told(agent).reason = Missing.DISK_FULL
+        self._no_room.add(agent)
+        return 0
 
     async def _pull(self, handle: AgentHandle) -> int:
         source = self._source(handle.agent)

@@ -17,6 +17,7 @@ from crdt.log import Tip, Vector
 from crdt.vector import vector_digest
 from keys.address import Address
 from keys.authority import Authority
+from keys.errors import StoreError
 from keys.ids import AgentId, DeviceId
 from keys.limits import ADDRESSES_MAX, AGENTS_PER_HELLO_MAX
 from memory.peers import Source
@@ -250,11 +251,14 @@ class Exchange:
             told.shared = True
             told.set_digests(shared.vector_digest, shared.statements_digest)
         now_us = self.core.clock.now_us()
-        await self.core.db.run(lambda db: db.peers.seen(device, at, offset_ms, now_us))
         places = [str(a) for a in hello.addresses] + ([at] if at is not None else [])
         if caller is not None and hello.addresses:
             places.append(str(Address(plain_host(caller), hello.addresses[0].port)))
-        await self._store(device, hello, places[:ADDRESSES_MAX], now_us)
+        try:
+            await self.core.db.run(lambda db: db.peers.seen(device, at, offset_ms, now_us))
+            await self._store(device, hello, places[:ADDRESSES_MAX], now_us)
+        except StoreError as exc:  # on a full disk we still serve, and say how things stand
+            self.core.journal.warning("peer.not_noted", peer=device, code=exc.code)
 
     async def _store(self, device: DeviceId, hello: Hello, now: Sequence[str], now_us: int) -> None:
         peer = await self.core.db.run(lambda db: db.peers.get(device))

@@ -62,15 +62,15 @@ class HomeLock:
     def try_acquire(self, role: Role) -> bool:
         """Take the lock if it is free. Raises ``StoreError`` when there can be no lock here."""
         assert self._descriptor is None, "a lock is taken once"
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            descriptor = os.open(self._home.lock_path, flags, 0o600)
+            descriptor, writable = self._open()
         except OSError as exc:
             raise self._failed(exc) from exc
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(descriptor, 0)
-            _say(descriptor, role)
+            if writable:
+                os.ftruncate(descriptor, 0)
+                _say(descriptor, role)
         except OSError as exc:
             os.close(descriptor)
             if exc.errno in {errno.EWOULDBLOCK, errno.EACCES}:
@@ -78,6 +78,17 @@ class HomeLock:
             raise self._failed(exc) from exc
         self._descriptor = descriptor
         return True
+
+    def _open(self) -> tuple[int, bool]:
+        """What to lock, and whether it can be written to: on a read-only disk it cannot."""
+        flags = os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            return os.open(self._home.lock_path, flags | os.O_RDWR | os.O_CREAT, 0o600), True
+        except OSError as exc:
+            if exc.errno != errno.EROFS:
+                raise
+        there = self._home.lock_path.exists()
+        return os.open(self._home.lock_path if there else self._home.path, flags), False
 
     def release(self) -> None:
         """Let go; more than once does nothing. The file stays: removing it would race."""

@@ -30,6 +30,7 @@ from typing import Any, Final, Self
 
 from keys.errors import RoostError, StoreError
 from keys.ids import AgentId, Incarnation, hash256
+from memory.faults import os_error
 from node.home import Home
 from node.identity import FileIdentity, identity_of, machine_id
 
@@ -174,7 +175,8 @@ class Marker:
 
     def opening(self, agent: AgentId, incarnation: Incarnation) -> None:
         """Before the first commit of a new incarnation. Raises ``StoreError``."""
-        assert self._elsewhere is None, "the marker is settled before anything is written"
+        if self._elsewhere is not None:
+            self.settle()  # it could not be written at the start
         with self._mutex:
             doubt = self._doubts.get(agent)
             if doubt is not None:
@@ -244,9 +246,7 @@ class Marker:
         try:
             self._replace()
         except OSError as exc:
-            raise StoreError(
-                f"cannot write {self._path}: {exc.strerror or exc}", hint="check the disk"
-            ) from exc
+            raise os_error(exc, self._path) from exc
 
     def _replace(self) -> None:
         temporary = self._path.with_name(self._path.name + ".new")

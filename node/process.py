@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from keys.errors import RoostError
+from keys.errors import DiskFullError, RoostError
 from node.clock import Clock, SystemClock
 from node.control import Control
 from node.core import NodeCore
@@ -123,7 +123,8 @@ class _Node:
         listener = open_listener(self._options.listen, int(said) if said else None)
         port = str(listener.getsockname()[1])
         if port != said:
-            await core.db.run(lambda db: db.set_settings(**{PORT_SETTING: port}))
+            with contextlib.suppress(DiskFullError):  # another port next time
+                await core.db.run(lambda db: db.set_settings(**{PORT_SETTING: port}))
         return listener
 
     def _ready(self, core: NodeCore, listen: str, loopback: LoopbackApi | None) -> Ready:

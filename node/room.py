@@ -1,7 +1,7 @@
 """Room on the disk of the home: whether pulls may go on, and a reserve for what must not fail.
 
 1. A pull stops before the disk is full (S-F10): while less than ``pause_below`` is free nothing is
-   fetched, and it goes on by itself when twice that is free.
+   fetched, and it goes on by itself when twice that is free, and the reserve too.
 2. Erasing needs room before it gives any back. A reserve file is kept for it, given up when the
    disk is full, and made again when there is room.
 """
@@ -50,7 +50,9 @@ class Room:
             return Space(2**62, 2**62, read_only=False)
 
     def may_grow(self) -> bool:
-        """Whether a pull may bring something now."""
+        """Whether a pull may bring something now; never at the cost of the reserve."""
+        if self.is_spent and not self.restore():
+            return False
         space = self.space()
         limit = pause_below(space.total_bytes)
         self._paused = space.read_only or space.free_bytes < (2 * limit if self._paused else limit)
@@ -75,6 +77,7 @@ class Room:
             if path.exists():
                 self.is_spent = False
                 return True
+            self.is_spent = True
             if space.read_only or space.free_bytes < size + 2 * pause_below(space.total_bytes):
                 return False
             flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

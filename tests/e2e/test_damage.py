@@ -145,8 +145,8 @@ async def test_S_G1_a_damaged_agent_file_is_set_aside_and_made_anew(
         if not (await off(all_aside, path.parent)):
             pytest.fail("nobody noticed")
         (aside,) = await off(all_aside, path.parent)
-        kept = await off(aside.path.read_bytes)
-        assert kept == spoilt or damage is nothing, "nothing is changed or deleted"
+        left = await off(aside.path.read_bytes)
+        assert left == spoilt or damage is nothing, "nothing is changed or deleted"
         alerts = {x["code"]: x["message"] for x in (await again("status"))["alerts"]}
         assert aside.path.name in alerts["damaged"]
         assert "new log" in alerts["restored"]
