@@ -11,140 +11,78 @@ No clock and no order of arrival enters.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
 
 from crdt.document import DocumentError, RecordDocument
 from crdt.entry import Header, PayloadKind, actor_id, derived_id, is_author_bound, is_derived
+from crdt.facts import (
+    BODY,
+    FACT_INITIALS,
+    MARK,
+    NEXT,
+    Fact,
+    Reason,
+    RecordFold,
+    Step,
+    Stored,
+    Verdict,
+    successor_of,
+)
 from crdt.payload import ENGINE, Op, OpsPayload, Scalar, Verb, decode_ops, engine_of
 from keys.errors import BadEncoding
 from keys.ids import EntryHash, RecordId
 from keys.limits import DEPS_MAX, PAST_ENTRIES_MAX, RECORD_BYTES
-
-NEXT: Final = "next."
-MARK: Final = "mark."
-TAG: Final = "tag."
-FIELD: Final = "field."
-BODY: Final = "body."
-_FACT_INITIALS: Final = MARK[0] + NEXT[0]  # no other key of a record starts with these letters
-# ``bytes.fromhex`` alone also takes white space.
-_RECORD_DIGITS: Final = re.compile(f"[0-9a-f]{{{2 * RECORD_BYTES}}}").fullmatch
-
-
-class Reason(StrEnum):
-    """Why an entry does not materialise; the first that holds, in this order (R5)."""
-
-    FROZEN = "frozen"
-    NOT_ACCEPTED = "not_accepted"
-    PAST_CUT = "past_cut"
-    ERASED = "erased"
-    PAYLOAD_NOWHERE = "payload_nowhere"
-    NEEDS_UPGRADE = "needs_upgrade"
-    MALFORMED = "malformed"
-    WAITING = "waiting"
-    MISMATCH = "mismatch"
-
-
-class Stored(NamedTuple):
-    """An entry as the log holds it; ``time_ms`` is its record time (R14)."""
-
-    header: Header
-    payload: bytes | None
-    time_ms: int
-
-
-class Verdict(NamedTuple):
-    """What the statements and forks say of one entry: a reason against it, or none."""
-
-    reason: Reason | None
-    reviews: bool
-    withholds: bool = False  # frozen, yet its withholding facts stay effective (R7)
-
-
-class Fact(NamedTuple):
-    """A put of ``mark.*`` or ``next.*`` by a materialised entry. Never removed by an entry."""
-
-    entry: EntryHash
-    key: str
-    value: str
-    counts: bool  # False: ``current`` from a device that held no ``review``
-
-    @property
-    def successor(self) -> RecordId | None:
-        """The record that replaces this one, for a ``next`` fact."""
-        return successor_of(self.key)
-
-    @property
-    def word(self) -> str:
-        """The state that a ``mark`` fact asserts, or another word (an annotation)."""
-        return "" if self.key.startswith(NEXT) else self.value.partition(" ")[0]
-
-    @property
-    def reason(self) -> str:
-        """The free text that came with the fact."""
-        return self.value if self.key.startswith(NEXT) else self.value.partition(" ")[2]
-
-
-class Step(NamedTuple):
-    """One materialised entry and the document after it."""
-
-    header: Header
-    time_ms: int
-    values: dict[str, Scalar]
-    facts: tuple[Fact, ...]
-
-
-@dataclass(slots=True)
-class RecordFold:
-    """The fold of one record's entries."""
-
-    record: RecordId
-    reasons: dict[EntryHash, Reason] = field(default_factory=dict)
-    creations: list[Header] = field(default_factory=list)
-    kind: str = ""
-    body: dict[str, Scalar] = field(default_factory=dict)
-    sources: frozenset[RecordId] = frozenset()
-    steps: list[Step] = field(default_factory=list)
-    heads: list[EntryHash] = field(default_factory=list)
-    facts: list[Fact] = field(default_factory=list)
-    frozen: set[EntryHash] = field(default_factory=set)  # entries whose facts hold although frozen
-    verdicts: dict[EntryHash, Verdict] = field(default_factory=dict)
-
-    @property
-    def materialised(self) -> bool:
-        """Whether a creation counts, so that the record exists."""
-        return bool(self.creations)
-
-    @property
-    def values(self) -> dict[str, Scalar]:
-        """``field.*`` and ``tag.*`` as they read now."""
-        return self.steps[-1].values if self.steps else {}
-
-
-def successor_of(key: str) -> RecordId | None:
-    """The record named by a ``next.<32 hex digits>`` key, None for any other key."""
-    if not key.startswith(NEXT) or not _RECORD_DIGITS(key[len(NEXT) :]):
-        return None
-    return RecordId(bytes.fromhex(key[len(NEXT) :]))
-
-
-def next_key(record: RecordId) -> str:
-    """The key of the fact that ``record`` replaces the record it stands on."""
-    return NEXT + record.hex()
 
 
 def fold_record(
     agent: bytes, record: RecordId, entries: Iterable[Stored], judge: Callable[[Header], Verdict]
 ) -> RecordFold:
     """Fold the entries of one record that is not erased."""
+    entries = list(entries)
+    if len(entries) == 1 and (alone := _fold_alone(agent, record, entries[0], judge)) is not None:
+        return alone
     folding = _Folding(agent, record, judge)
     for stored in in_order(entries):
         folding.add(stored)
     return folding.finish()
+
+
+def _fold_alone(
+    agent: bytes, record: RecordId, stored: Stored, judge: Callable[[Header], Verdict]
+) -> RecordFold | None:
+    """The fold of a record of one creation that materialises, as most do; None for any other."""
+    header = stored.header
+    verdict = judge(header)
+    if verdict.reason is not None or stored.payload is None or header.deps:
+        return None
+    if header.payload_kind != PayloadKind.OPS:
+        return None
+    payload = _decode(stored.payload)
+    if isinstance(payload, Reason):
+        return None
+    puts = _creation(agent, record, header, payload)
+    if puts is None:
+        return None
+    actor = actor_id(agent, header.log, header.seq, payload.salt)
+    try:
+        if RecordDocument().apply(frozenset(), actor, payload.ops) != payload.change_hash:
+            return None
+    except DocumentError:
+        return None
+    facts = list(_facts(header, payload.ops, verdict.reviews))
+    return RecordFold(
+        record,
+        creations=[header],
+        kind=str(puts["kind"]),
+        body={key: value for key, value in puts.items() if key.startswith(BODY)},
+        sources=frozenset(sources_of(puts)),
+        steps=[Step(header, stored.time_ms, puts, tuple(facts))],
+        heads=[header.hash],
+        facts=facts,
+        verdicts={header.hash: verdict},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,19 +212,11 @@ class _Folding:
     def _well_formed(self, header: Header, payload: OpsPayload) -> bool:
         if header.deps:
             return all(_may_edit(op) for op in payload.ops)
-        puts = {}
-        for op in payload.ops:
-            if op.verb is not Verb.PUT or not _fact_well_formed(op):
-                return False
-            puts[op.key] = op.value
-        kind = puts.get("kind")
-        if not isinstance(kind, str) or not kind:
+        puts = _creation(self.agent, self.record, header, payload)
+        if puts is None:
             return False
         self.created[header.hash] = puts
-        if is_derived(self.record):
-            key = puts.get("body.key")
-            return isinstance(key, bytes) and self.record == derived_id(self.agent, kind, key)
-        return is_author_bound(self.record, self.agent, header.log, header.seq)
+        return True
 
     def _deps_hold(self, header: Header) -> bool:
         """R6: no dep an ancestor of another; at most ``PAST_ENTRIES_MAX`` entries before."""
@@ -351,6 +281,26 @@ class _Folding:
         return out
 
 
+def _creation(
+    agent: bytes, record: RecordId, header: Header, payload: OpsPayload
+) -> dict[str, Scalar] | None:
+    """What a well-formed creation of ``record`` puts; None when it is not one (R9, R10)."""
+    puts = {}
+    for op in payload.ops:
+        if op.verb is not Verb.PUT or not _fact_well_formed(op):
+            return None
+        puts[op.key] = op.value
+    kind = puts.get("kind")
+    if not isinstance(kind, str) or not kind:
+        return None
+    if is_derived(record):
+        key = puts.get("body.key")
+        fits = isinstance(key, bytes) and record == derived_id(agent, kind, key)
+    else:
+        fits = is_author_bound(record, agent, header.log, header.seq)
+    return puts if fits else None
+
+
 def _decode(payload: bytes) -> OpsPayload | Reason:
     try:
         return decode_ops(payload)
@@ -372,7 +322,7 @@ def _may_edit(op: Op) -> bool:
 
 
 def _fact_well_formed(op: Op) -> bool:
-    if op.key[0] not in _FACT_INITIALS:
+    if op.key[0] not in FACT_INITIALS:
         return True
     if op.key.startswith(NEXT):
         return successor_of(op.key) is not None and isinstance(op.value, str)
@@ -381,7 +331,7 @@ def _fact_well_formed(op: Op) -> bool:
 
 def _facts(header: Header, ops: tuple[Op, ...], reviews: bool) -> Iterable[Fact]:
     for op in ops:
-        if op.key[0] in _FACT_INITIALS:
+        if op.key[0] in FACT_INITIALS:
             value = str(op.value)
             counts = reviews or value.partition(" ")[0] != "current" or op.key.startswith(NEXT)
             yield Fact(header.hash, op.key, value, counts)

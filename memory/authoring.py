@@ -29,7 +29,8 @@ from crdt.entry import (
     make_header,
     tombstone_id,
 )
-from crdt.fold import Base, Stored, base_of
+from crdt.facts import Stored
+from crdt.fold import Base, base_of
 from crdt.log import Tip
 from crdt.payload import (
     Fingerprint,

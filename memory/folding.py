@@ -13,8 +13,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from crdt.entry import Header, LogId, PayloadKind, decode_header
+from crdt.facts import Reason, RecordFold, Stored, Verdict
 from crdt.fingerprint import FingerprintKey, fingerprints
-from crdt.fold import Reason, RecordFold, Stored, Verdict, fold_record
+from crdt.fold import fold_record
 from crdt.payload import Fingerprint
 from keys.authority import Authority
 from keys.ids import AgentId, RecordId

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from crdt.entry import Header
-from crdt.fold import Reason, Verdict
+from crdt.facts import Reason, Verdict
 from crdt.log import Tip
 from keys.authority import LogVerdict
 from keys.ids import EntryHash

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from crdt.entry import Via
+from crdt.facts import next_key
 from crdt.fingerprint import fingerprints
-from crdt.fold import next_key
 from crdt.payload import put
 from keys.errors import BadInput, RefusedError, RoostError, UsageError
 from keys.ids import RecordId

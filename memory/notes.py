@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crdt.fold import TAG
+from crdt.facts import TAG
 from crdt.payload import Op, put
 from keys.errors import UsageError
 from keys.ids import RecordId

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import keys.codec as codec
-from crdt.fold import FIELD, TAG, Fact, RecordFold, Step, Stored, fold_record
+from crdt.facts import FIELD, TAG, Fact, RecordFold, Step, Stored
+from crdt.fold import fold_record
 from crdt.payload import Scalar
 from keys.authority import Authority
 from keys.ids import RecordId
@@ -85,7 +86,7 @@ def build_row(
     shown = what_shows(fold, entries, agent, acts)
     row = Row(fold.record, kind=fold.kind)
     _fill(row, shown.fold)
-    row.sources = sorted(bytes(s) for s in fold.sources)
+    row.sources = sorted(fold.sources)
     judge = _States(shown.gated and is_gated(fold), shown.proposal, exists)
     row.versions = _versions(shown.fold, acts, judge, authority.times)
     facts = [] if shown.proposal else _in_force(shown.fold.facts, acts)
@@ -94,7 +95,7 @@ def build_row(
     if shown.fold.facts:
         row.lifted = sorted(set(_successors(shown.fold.facts)).difference(row.successors))
     row.created_ms = row.versions[0].time_ms
-    row.changed_ms = max(v.time_ms for v in row.versions)
+    row.changed_ms = max([v.time_ms for v in row.versions])
     row.detail = _detail(fold, shown, facts)
     return row
 
@@ -204,21 +205,23 @@ def _versions(
     A statement earlier than the record makes no version of its own.
     """
     events: list[tuple[int, int, bytes, Step | Statement]] = [
-        (step.time_ms, i, bytes(step.header.hash), step) for i, step in enumerate(fold.steps)
+        (step.time_ms, i, step.header.hash, step) for i, step in enumerate(fold.steps)
     ]
     last = len(events)
-    events += [(times[s.id], last, bytes(s.id), s) for s in acts]
-    events.sort(key=lambda e: e[:3])
+    events += [(times[s.id], last, s.id, s) for s in acts]
+    if len(events) > 1:
+        events.sort(key=lambda e: e[:3])
     versions: list[VersionRow] = []
     facts: list[Fact] = []
     seen: list[Statement] = []
     values: dict[str, Scalar] = {}
+    device: bytes
     for time_ms, _, event_id, event in events:
         if isinstance(event, Step):
             facts += event.facts
             values = event.values
-            device, via = bytes(event.header.device), event.header.via
-            reason = next((f.reason for f in event.facts), "")
+            device, via = event.header.device, event.header.via
+            reason = event.facts[0].reason if event.facts else ""
         else:
             seen.append(event)
             if not versions:
@@ -258,8 +261,8 @@ def _fill(row: Row, fold: RecordFold) -> None:
     row.title = _text(values.get("field.title"))
     row.valid_to = _int(values.get("field.valid_to"))
     row.expires = _int(values.get("field.expires_at"))
-    row.tags = sorted(k[len(TAG) :] for k in values if k.startswith(TAG))
-    row.device = bytes(fold.creations[0].device)
+    row.tags = sorted([k[len(TAG) :] for k in values if k.startswith(TAG)])
+    row.device = fold.creations[0].device
     row.via = fold.creations[0].via
 
 

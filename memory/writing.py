@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from crdt.entry import Via, tombstone_id
+from crdt.facts import TAG, next_key
 from crdt.fingerprint import fingerprints
-from crdt.fold import TAG, next_key
 from crdt.payload import Op, delete, put
 from keys.errors import BadInput, RefusedError, RoostError, UsageError
 from keys.ids import RecordId

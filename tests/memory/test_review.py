@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from crdt.entry import Via
-from crdt.fold import next_key
+from crdt.facts import next_key
 from crdt.payload import put
 from keys.statements import Statement
 from memory.notes import Note

@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from crdt.entry import Via, tombstone_id
-from crdt.fold import next_key
+from crdt.facts import next_key
 from crdt.payload import delete, put
 from keys.errors import NotFoundError, RefusedError, StoreError, UsageError
 from keys.ids import RecordId

@@ -13,7 +13,8 @@ from automerge import core
 import crdt.document
 from crdt.document import DocumentError, RecordDocument, change_of_creation
 from crdt.entry import Header, decode_header
-from crdt.fold import Reason, Stored, Verdict, base_of, fold_record
+from crdt.facts import Reason, Stored, Verdict
+from crdt.fold import base_of, fold_record
 from crdt.payload import Op, Type, Verb, delete, put
 from keys.ids import RecordId
 from tests.vectors.cast import AGENT, Writer, observation

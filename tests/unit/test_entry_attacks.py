@@ -13,7 +13,8 @@ import pytest
 
 from crdt.chain import RawEntry, verify_run, verify_single
 from crdt.entry import decode_header
-from crdt.fold import Reason, Stored, Verdict, fold_record
+from crdt.facts import Reason, Stored, Verdict
+from crdt.fold import fold_record
 from crdt.payload import decode_ops, delete, put
 from keys import codec
 from keys.errors import BadChain, BadEncoding, BadInput, BadSignature

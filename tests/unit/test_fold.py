@@ -5,26 +5,16 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterable, Sequence
+from unittest import mock
 
 import pytest
 
 from crdt.chain import RawEntry
 from crdt.document import RecordDocument
 from crdt.entry import Header, PayloadKind, actor_id, decode_header, derived_id
-from crdt.fold import (
-    Fact,
-    Reason,
-    RecordFold,
-    Stored,
-    Verdict,
-    base_of,
-    fold_record,
-    in_order,
-    next_key,
-    sources_of,
-    successor_of,
-)
-from crdt.payload import Op, decode_ops, delete, encode_ops, put
+from crdt.facts import Fact, Reason, RecordFold, Stored, Verdict, next_key, successor_of
+from crdt.fold import base_of, fold_record, in_order, sources_of
+from crdt.payload import Op, Type, Verb, decode_ops, delete, encode_ops, put
 from keys import codec
 from keys.errors import BadEncoding
 from keys.ids import EntryHash, RecordId
@@ -53,6 +43,8 @@ def fold(
     for _ in range(4):
         rng.shuffle(entries)
         assert fold_record(AGENT, record, entries, judge) == first
+    with mock.patch("crdt.fold._fold_alone", return_value=None):
+        assert fold_record(AGENT, record, entries, judge) == first, "the short way is the long way"
     return first
 
 
@@ -344,3 +336,31 @@ def test_a_payload_kind_that_is_no_operations_does_not_stand_on_a_record() -> No
         s.raw.append(s.w.entry(b"x", kind=kind, record=s.record))
         expected[s.w.prev] = Reason.NEEDS_UPGRADE if kind > 2 else Reason.MALFORMED
     assert s.fold.reasons == expected
+
+
+def test_a_lone_creation_reads_as_what_it_puts_whatever_the_types() -> None:
+    """The fold does not ask the document then; Automerge would say the same."""
+    w = Writer(name="types")
+    w.open()
+    record = w.next_id()
+    ops = [
+        *observation("every type"),
+        put("body.bytes", b"\x00\xff"),
+        put("body.none", None),
+        put("field.false", False),
+        put("field.float", -0.0),
+        put("field.int", -(2**63)),
+        Op("field.uint", Verb.PUT, Type.UINT, 2**64 - 1),
+        put("tag.one", salt("tag")[:8]),
+        put("mark.00000000000000aa", "deprecated why"),
+    ]
+    raw = w.change(record, [], ops)
+    found = fold(record, [raw])
+    document = RecordDocument()
+    header, payload = decode_header(raw.header), decode_ops(raw.payload or b"")
+    document.apply(frozenset(), actor_id(AGENT, header.log, header.seq, payload.salt), payload.ops)
+    read = document.values()
+    assert found.values == read
+    assert list(found.values) == list(read)
+    assert [type(v) for v in found.values.values()] == [type(v) for v in read.values()]
+    assert [f.word for f in found.facts] == ["deprecated"]

@@ -10,7 +10,8 @@ import pytest
 import crdt.chain
 from crdt.chain import RawEntry, verify_run
 from crdt.entry import Header, actor_id, decode_header, make_header
-from crdt.fold import Reason, Stored, Verdict, fold_record
+from crdt.facts import Reason, Stored, Verdict
+from crdt.fold import fold_record
 from crdt.log import Tip
 from crdt.payload import (
     Fingerprint,

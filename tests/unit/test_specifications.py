@@ -13,7 +13,7 @@ import crdt.payload
 import keys.recovery
 from crdt import fingerprint
 from crdt.entry import PayloadKind, Via
-from crdt.fold import Reason
+from crdt.facts import Reason
 from crdt.payload import TOMBSTONE_REASONS, Type, Verb
 from keys import ids, limits, signing, statements
 from keys.authority import ACT_RIGHTS
