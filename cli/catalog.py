@@ -58,7 +58,7 @@ CATALOG: Final[dict[str, dict[str, Listed]]] = {
         "sync": Listed("nodes", "Exchange changes with everybody reachable, once."),
         "grant": Listed("authority", "Let a device or a person use an agent's memory."),
         "revoke": Listed("authority", "Take a right back."),
-        "devices": Listed("authority", "Revoke a device that was lost."),
+        "devices": Listed("authority", "Revoke a device that was lost, or part two copies of one."),
         "permissions": Listed("authority", "List who may do what with an agent."),
         "owner": Listed("setup", "Get the owner's authority back."),
     },

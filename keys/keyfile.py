@@ -131,9 +131,21 @@ def create_device_key(keys_dir: Path) -> DeviceKey:
     Raises ``KeyFileError`` when anything has the key's name there.
     """
     secure_directory(keys_dir)
-    body = _MAGIC + random_bytes(SEED_BYTES)
-    create_secret(keys_dir / DEVICE_KEY_NAME, body + hash256(body)[:_CHECK_BYTES])
+    create_secret(keys_dir / DEVICE_KEY_NAME, _encoded(random_bytes(SEED_BYTES)))
     return load_device_key(keys_dir)
+
+
+def replace_device_key(keys_dir: Path, key: DeviceKey) -> None:
+    """Put ``key`` in the place of the one in ``keys_dir``, which is gone then.
+
+    Raises ``KeyFileError``; the old one is still there then.
+    """
+    replace_secret(keys_dir / DEVICE_KEY_NAME, _encoded(key.seed()))
+
+
+def _encoded(seed: bytes) -> bytes:
+    body = _MAGIC + seed
+    return body + hash256(body)[:_CHECK_BYTES]
 
 
 @contextlib.contextmanager

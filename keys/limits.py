@@ -68,6 +68,7 @@ WANT_PAYLOADS_MAX: Final = 256  # payloads asked for in one request
 RECOVER_REQUEST_BYTES_MAX: Final = 512  # a claim with a recovery key
 REPLY_BYTES_MAX: Final = 2 * 1024 * 1024  # a reply that is no stream
 BOOT_NONCE_BYTES: Final = 16
+STARTS_MAX: Final = 8  # of one device, remembered and told of
 VERSION_MAX: Final = 65_535
 PROOF_STATEMENTS_MAX: Final = 256  # statements in a request that prove the right
 STATEMENTS_PAGE_BYTES: Final = 1024 * 1024  # an answer ends with the first statement past this

@@ -28,6 +28,7 @@ CERTIFICATE_DOMAIN: Final = b"roost device of owner v1"
 ROTATION_DOMAIN: Final = b"roost key of owner v1"
 PAIRING_DOMAIN: Final = b"roost pairing v1"
 RECOVERY_DOMAIN: Final = b"roost recovery claim v1"
+START_DOMAIN: Final = b"roost start v1"
 
 SEED_BYTES: Final = 32
 

@@ -62,6 +62,7 @@ class Author:
     def __init__(self, store: AgentStore, key: DeviceKey) -> None:
         self.store, self._key = store, key
         self.renew = False  # a doubt about continuity: the next write opens a new incarnation
+        self.stopped: RefusedError | None = None  # why nothing may be written at all (S-A7)
         self._clock_us = 0
         self.on_opening: Callable[[Incarnation], None] | None = None  # before its first commit
         store.withheld_hook = self._erase_own
@@ -84,6 +85,8 @@ class Author:
     @contextmanager
     def commit(self, via: Via, now_us: int) -> Iterator[Commit]:
         """One transaction of local acts; what the block adds is written when it ends."""
+        if self.stopped is not None:
+            raise self.stopped.with_traceback(None)
         if not self.may_write:
             raise RefusedError(
                 "this device may not write to this agent",
@@ -169,7 +172,7 @@ class Author:
 
     def _erase_own(self, held: set[bytes]) -> list[NewEntry]:
         """R31: what we wrote and now reads withheld for an erasure gets its own tombstone."""
-        if not self.may_write:
+        if self.stopped is not None or not self.may_write:
             return []
         mine = [(r, why) for r in sorted(held) if (why := self._own_reason(r)) is not None]
         if not mine:

@@ -18,6 +18,7 @@ from keys.errors import (
     BadInput,
     DamageError,
     NotFoundError,
+    RefusedError,
     StoreError,
     UsageError,
 )
@@ -54,8 +55,15 @@ class Agents:
         self._handles: dict[AgentId, AgentHandle] = {}
         self._lock = asyncio.Lock()
         self.broken: dict[AgentId, StoreError] = {}
+        self.stopped: RefusedError | None = None
         self.changed: Callable[[AgentHandle], None] | None = None
         self.on_aside: Callable[[AgentId, Aside], None] | None = None
+
+    def stop_writing(self, why: RefusedError | None) -> None:
+        """Refuse every local write with ``why`` from now on (S-A7)."""
+        self.stopped = why
+        for handle in self._handles.values():
+            handle.author.stopped = why
 
     async def open_all(self) -> list[AgentHandle]:
         """Open every agent's file of this home, but for the broken ones; sorted by name."""
@@ -115,6 +123,7 @@ class Agents:
         def prepare() -> AgentHandle:
             store = AgentStore(connection, agent, self.load_keys(agent), self._key.device)
             author = Author(store, self._key)
+            author.stopped = self.stopped
             author.on_opening = lambda fresh: self._marker.opening(agent, fresh)
             handle = AgentHandle(door, store, author, self._marker, self._at)
             handle.check_continuity()

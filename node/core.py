@@ -19,6 +19,7 @@ from node.journal import Journal
 from node.marker import Marker
 from node.nodefile import complete_node_db, open_node_db
 from node.ownership import Ownership
+from node.settings import CLONE_SETTING, stopped_by
 
 BOOT_NONCE_BYTES: Final = 16
 
@@ -55,6 +56,7 @@ class NodeCore:
             agents.on_aside = lambda agent, aside: journal.error(
                 "damage.aside", agent=agent, reason=aside.reason
             )
+            agents.stop_writing(stopped_by(await db.run(lambda d: d.setting(CLONE_SETTING))))
             await asyncio.to_thread(agents.room.restore)
             await agents.open_all()
             core = cls(

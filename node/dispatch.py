@@ -85,6 +85,7 @@ _NETWORK_MODULES: Final[Mapping[str, str]] = {
     "forget": "status",
     "forget.status": "status",
     "owner.recover": "status",
+    "devices.renew": "renewing",
 }
 
 

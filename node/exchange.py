@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from crdt.entry import LogId
@@ -19,18 +20,18 @@ from keys.address import Address
 from keys.authority import Authority
 from keys.errors import StoreError
 from keys.ids import AgentId, DeviceId
-from keys.limits import ADDRESSES_MAX, AGENTS_PER_HELLO_MAX
+from keys.limits import ADDRESSES_MAX, AGENTS_PER_HELLO_MAX, STARTS_MAX
 from memory.peers import Source
 from memory.store import AgentStore
+from node.clones import Clones, is_start_of
 from node.core import NodeCore
 from node.handle import AgentHandle
 from node.reachable import plain_host
 from sync.frames import Announce, StatementsChanged
-from sync.messages import VERSIONS, Hello, SharedAgent
+from sync.messages import VERSIONS, Hello, SharedAgent, Start
 from sync.plan import holds
 from sync.reasons import Missing
 
-NONCES_MAX: Final = 8
 TURN_SILENCE_S: Final = 10.0
 TURN_LOOK_S: Final = 1.0
 
@@ -84,6 +85,14 @@ class Told:
         self.set_vector(self.vector | {log: [tip]})
 
 
+class Meeting(StrEnum):
+    """How a start of a peer follows the one that spoke before."""
+
+    SAME = "same"
+    NEW = "new"
+    AGAIN = "again"  # an earlier one speaks after a later one: two clones are up (S-A7)
+
+
 @dataclass(slots=True)
 class PeerState:
     """What this node knows of one peer since its start.
@@ -92,7 +101,7 @@ class PeerState:
     """
 
     agents: dict[AgentId, Told] = field(default_factory=dict)
-    nonces: list[bytes] = field(default_factory=list)
+    starts: list[Start] = field(default_factory=list)  # the last that spoke is the last
     linked: bool = False
     watching: int = 0
     cloned: bool = False
@@ -112,13 +121,23 @@ class PeerState:
             found = self.agents[agent] = Told()
         return found
 
-    def met(self, nonce: bytes) -> bool:
-        """Note a start of the peer; True if an earlier start speaks again (S-A7: a clone)."""
-        if self.nonces and self.nonces[-1] == nonce:
-            return False
-        again = nonce in self.nonces
-        self.nonces = [*(n for n in self.nonces if n != nonce), nonce][-NONCES_MAX:]
-        return again
+    def met(self, start: Start) -> Meeting:
+        """Take note of a start of the peer that speaks, and compare it with those before."""
+        if self.starts and self.starts[-1].nonce == start.nonce:
+            return Meeting.SAME
+        again = any(s.nonce == start.nonce for s in self.starts)
+        others = [s for s in self.starts if s.nonce != start.nonce]
+        first = not self.starts
+        self.starts = [*others, start][-STARTS_MAX:]
+        if first:
+            return Meeting.SAME
+        if not again:
+            self.cloned = False  # it may be the one that a person chose; two that go on show again
+        return Meeting.AGAIN if again else Meeting.NEW
+
+    def copies(self) -> tuple[Start, ...]:
+        """What to tell the peer of its clones; nothing as long as there are none."""
+        return tuple(s for s in self.starts if s.proof) if self.cloned else ()
 
 
 class AgentTurn:
@@ -162,7 +181,10 @@ class Exchange:
         self._addresses = addresses
         self._peers: dict[DeviceId, PeerState] = {}
         self._turns: dict[AgentId, AgentTurn] = {}
+        self.clones = Clones(core)
         self.on_hello: Callable[[DeviceId, Hello], None] = lambda _device, _hello: None
+        self.on_start: Callable[[DeviceId], None] = lambda _device: None
+        self.on_clones: Callable[[DeviceId], None] = lambda _device: None
 
     def peer(self, device: DeviceId) -> PeerState:
         """What is known of a peer; empty at first."""
@@ -219,6 +241,7 @@ class Exchange:
 
     async def hello_for(self, device: DeviceId) -> Hello:
         """What to tell a peer of ourselves."""
+        await self.clones.begin()
         shared = []
         for handle in self.readable(device)[:AGENTS_PER_HELLO_MAX]:
             digests = await handle.read(lambda s: (s.vector_digest(), s.statements_digest()))
@@ -230,6 +253,8 @@ class Exchange:
             clock_ms=self.core.clock.now_us() // 1000,
             addresses=self._addresses(),
             agents=tuple(shared),
+            proof=self.clones.proof,
+            copies=self.peer(device).copies(),
         )
 
     async def met(
@@ -239,10 +264,13 @@ class Exchange:
 
         ``at`` is the address where it answered; of one that called us ``caller`` is the host.
         """
+        if device == self.core.device:
+            await self.clones.met_ourselves(hello.boot_nonce, at or caller or "")
+            return
         state = self.peer(device)
-        if state.met(hello.boot_nonce) and not state.cloned:
-            state.cloned = True
-            self.core.journal.warning("peer.cloned", peer=device)
+        self._note_start(device, state, hello, at or caller or "")
+        if hello.copies:
+            await self.clones.told(hello.copies, device)
         named = {a.agent for a in hello.agents}
         for agent, told in state.agents.items():
             told.shared = agent in named
@@ -259,6 +287,17 @@ class Exchange:
             await self._store(device, hello, places[:ADDRESSES_MAX], now_us)
         except StoreError as exc:  # on a full disk we still serve, and say how things stand
             self.core.journal.warning("peer.not_noted", peer=device, code=exc.code)
+
+    def _note_start(self, device: DeviceId, state: PeerState, hello: Hello, at: str) -> None:
+        proof = hello.proof if is_start_of(device, hello.boot_nonce, hello.proof) else b""
+        place = str(hello.addresses[0]) if hello.addresses else at
+        match state.met(Start(hello.boot_nonce, proof, place)):
+            case Meeting.NEW:
+                self.on_start(device)
+            case Meeting.AGAIN if not state.cloned:
+                state.cloned = True
+                self.core.journal.warning("peer.cloned", peer=device)
+                self.on_clones(device)
 
     async def _store(self, device: DeviceId, hello: Hello, now: Sequence[str], now_us: int) -> None:
         peer = await self.core.db.run(lambda db: db.peers.get(device))

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from keys.address import Address
@@ -38,8 +38,17 @@ Evidence = Callable[[DeviceId], None]
 class Finding:
     """Discovery at work for one node."""
 
-    def __init__(self, core: NodeCore, port: int, evidence: Evidence, *, low_power: bool) -> None:
+    def __init__(
+        self,
+        core: NodeCore,
+        port: int,
+        evidence: Evidence,
+        *,
+        low_power: bool,
+        on_double: Callable[[Found], Awaitable[None]] | None = None,
+    ) -> None:
         self._core, self._port, self._evidence = core, port, evidence
+        self._on_double = on_double
         self._discovery = Discovery(
             core.device, port, self._seen, Surroundings(random_bytes), low_power=low_power
         )
@@ -78,6 +87,8 @@ class Finding:
         peers = await self._core.db.run(lambda db: db.peers.all())
         now_us = self._core.clock.now_us()
         for found in adverts:
+            if found.is_of(self._core.device) and self._on_double is not None:
+                await self._on_double(found)
             for peer in peers:
                 if found.is_of(peer.device):
                     device, places = peer.device, [str(a) for a in found.addresses()]

@@ -13,9 +13,10 @@ from typing import Any, Final
 from crdt.entry import LogId
 from crdt.log import Tip
 from keys.address import Address
-from keys.errors import NotFoundError, RefusedError
+from keys.errors import NotFoundError, RefusedError, RoostError
 from keys.ids import AgentId, DeviceId
 from keys.signing import SigningKey, random_bytes
+from keys.tls import certificate_of
 from memory.peers import NewPeer, Peer, Source
 from node.core import NodeCore
 from node.exchange import Exchange
@@ -25,6 +26,7 @@ from node.joining import Target
 from node.listen import address_of
 from node.options import UpOptions
 from node.pairing import PairingService
+from node.peerlink import PeerClient
 from node.reachable import reachable_at
 from node.replication import Replication, end_all
 from node.server import SyncServer
@@ -32,6 +34,7 @@ from node.serving import PeerApi
 from node.sharing import spread
 from node.standing import peer_row, unconfirmed
 from node.watching import WatchHub
+from sync.advert import Found
 from sync.plan import holds
 from sync.recovery import RecoverReply
 
@@ -58,6 +61,8 @@ class Network:
         self._hub = WatchHub(self._exchange)
         seed = int.from_bytes(random_bytes(8), "big")
         self._replication = Replication(self._exchange, Random(seed))  # noqa: S311 - jitter
+        self._exchange.on_start = self._replication.renew  # is the one before still there?
+        self._exchange.on_clones = self._tell_clones
         self._server = (
             SyncServer(core, listener, PeerApi(self._exchange, self._hub).answer)
             if listener is not None
@@ -95,9 +100,31 @@ class Network:
                 self._listener.getsockname()[1],
                 self._replication.evidence,
                 low_power=self._options.low_power,
+                on_double=self._look_at_double,
             )
             self.pairing.on_port = self._finding.show_pairing
             self._jobs.append(tasks.create_task(self._finding.run(), name="finding"))
+
+    def _tell_clones(self, device: DeviceId) -> None:
+        """Both copies of a device are to come back and hear of it (S-A7)."""
+        self._hub.end_of(device)
+        self._replication.renew(device)
+
+    async def _look_at_double(self, found: Found) -> None:
+        """Somebody announces itself as this very device: ask who holds our key there (S-A7)."""
+        core = self._core
+        certificate = await asyncio.to_thread(certificate_of, core.key)
+        client = await PeerClient.make(
+            core.key, core.device, certificate, core.home.keys_dir, self._exchange.counters
+        )
+        try:
+            hello = await self._exchange.hello_for(core.device)
+            address, reply = await client.dial(found.addresses(), hello)
+            await self._exchange.clones.met_ourselves(reply.boot_nonce, str(address))
+        except RoostError as exc:  # a forged advert, or one that is over
+            core.journal.info("double.no", code=exc.code)
+        finally:
+            await client.close()
 
     def _moved(self) -> None:
         """Our machine has other addresses, or has slept."""

@@ -242,10 +242,11 @@ class Replication:
             if device is None or known == device:
                 peer.evidence()
 
-    def renew(self) -> None:
-        """Ask everybody anew for what they share."""
-        for peer in self._peers.values():
-            peer.renew()
+    def renew(self, device: DeviceId | None = None) -> None:
+        """Ask everybody (or one peer) anew for what they share."""
+        for known, peer in self._peers.items():
+            if device is None or known == device:
+                peer.renew()
 
     async def once(self, peers: Sequence[Peer], agent: AgentId | None) -> list[dict[str, Any]]:
         """One round with each of these peers, all at once: entries pulled, or the error."""

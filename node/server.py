@@ -21,7 +21,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from keys.errors import BadInput
 from keys.ids import DeviceId
-from keys.tls import key_of_certificate, server_context
+from keys.tls import certificate_of, key_of_certificate, server_context
 from memory.peers import Peer
 from node.accepting import Acceptor, handshake
 from node.core import NodeCore
@@ -55,6 +55,9 @@ class SyncServer:
         """Let the known peers in."""
         peers = await self._core.db.run(lambda db: db.peers.all())
         self._certificates = {peer.device: peer.certificate for peer in peers}
+        # A copy of this device is let in, so that each hears of the other (S-A7).
+        own = await asyncio.to_thread(certificate_of, self._core.key)
+        self._certificates[self._core.device] = own
         self._context = await self._make_context()
         self._http = _HttpServer(self._answered, self.knows)
         self._accepting = tasks.create_task(self._acceptor.run(), name="sync accept")

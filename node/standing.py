@@ -34,7 +34,7 @@ async def peer_row(exchange: Exchange, peer: Peer) -> Result:
         "last_seen": iso(peer.last_seen_us),
         "clock_offset_ms": peer.clock_offset_ms,
         "addresses": list(dict.fromkeys(a.address for a in peer.addresses)),
-        "cloned": state.cloned,
+        "cloned": [s.address for s in state.copies()],
         "error": state.error,
         "agents": [row for row in agents if row is not None],
     }

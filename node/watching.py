@@ -87,6 +87,12 @@ class WatchHub:
         state = self._exchange.peer(watch.device)
         state.watching = max(0, state.watching - 1)  # it may have been forgotten meanwhile
 
+    def end_of(self, device: DeviceId) -> None:
+        """End the watches of one device: it comes back with a hello, and hears ours."""
+        for watch in self._watches:
+            if watch.device == device:
+                watch.end()
+
     def end_all(self) -> None:
         """The node stops."""
         for watch in self._watches:

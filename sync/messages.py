@@ -41,6 +41,7 @@ from keys.limits import (
     REQUEST_BYTES_MAX,
     SEQ_MAX,
     SIGNATURE_BYTES,
+    STARTS_MAX,
     STATEMENT_BYTES_MAX,
     STATEMENTS_PAGE_MAX,
     STATEMENTS_PER_AGENT_MAX,
@@ -121,11 +122,25 @@ _HELLO: Final = ("addresses", "agents", "boot_nonce", "clock_ms", "device_name",
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """A start of the receiver's own device that the sender heard, and where it was.
+
+    ``proof`` is that device's signature of the nonce: nobody else can make up a start.
+    """
+
+    nonce: bytes
+    proof: bytes
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
 class Hello:
     """What two devices tell each other first; request and reply are the same.
 
     ``versions`` is (lowest, highest), ``clock_ms`` the sender's clock, ``boot_nonce`` 16 random
     bytes of this start, ``agents`` sorted by id: those that the receiver may read, and no others.
+    ``proof`` is the sender's signature of its nonce, ``copies`` the starts of the receiver's device
+    that speak among one another (S-A7); both are empty in a hello of an earlier version.
     """
 
     versions: tuple[int, int]
@@ -134,22 +149,27 @@ class Hello:
     clock_ms: int
     addresses: tuple[Address, ...]
     agents: tuple[SharedAgent, ...]
+    proof: bytes = b""
+    copies: tuple[Start, ...] = ()
 
     def encode(self) -> bytes:
         """The canonical bytes."""
-        return codec.encode(
-            {
-                "addresses": [str(a) for a in self.addresses],
-                "agents": [
-                    [a.agent, a.vector_digest, a.statements_digest]
-                    for a in sorted(self.agents, key=lambda a: a.agent)
-                ],
-                "boot_nonce": self.boot_nonce,
-                "clock_ms": self.clock_ms,
-                "device_name": self.device_name,
-                "versions": list(self.versions),
-            }
-        )
+        said: dict[str, object] = {
+            "addresses": [str(a) for a in self.addresses],
+            "agents": [
+                [a.agent, a.vector_digest, a.statements_digest]
+                for a in sorted(self.agents, key=lambda a: a.agent)
+            ],
+            "boot_nonce": self.boot_nonce,
+            "clock_ms": self.clock_ms,
+            "device_name": self.device_name,
+            "versions": list(self.versions),
+        }
+        if self.copies:
+            said["copies"] = [[c.nonce, c.proof, c.address] for c in self.copies]
+        if self.proof:
+            said["proof"] = self.proof
+        return codec.encode(said)
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
@@ -166,7 +186,18 @@ class Hello:
             number(clock, 0, WALL_MS_MAX),
             tuple(_address(a) for a in items(addresses, ADDRESSES_MAX)),
             shared,
+            blob(value["proof"], SIGNATURE_BYTES) if "proof" in value else b"",
+            tuple(_start(c) for c in items(value.get("copies", []), STARTS_MAX)),
         )
+
+
+def _start(value: object) -> Start:
+    nonce, proof, address = row(value, 3)
+    return Start(
+        blob(nonce, BOOT_NONCE_BYTES),
+        blob(proof, SIGNATURE_BYTES),
+        text(address, ADDRESS_BYTES_MAX),
+    )
 
 
 def _shared(value: object) -> SharedAgent:

@@ -81,7 +81,7 @@ def revoke(cli: Cli, /, agent: str, subject: str, since: str | None, **options: 
 
 @click.group(cls=RoostGroup)
 def devices() -> None:
-    """Revoke a device that was lost."""
+    """Revoke a device that was lost, or part two copies of one."""
 
 
 @devices.command("revoke")
@@ -99,6 +99,38 @@ def devices_revoke(cli: Cli, /, device: str, since: str | None, **options: objec
         for agent in result.get("agents", []):
             cli.output.line("  ", _name(agent))
         cli.output.next_steps(("roost status", "see which peers know it already"))
+
+    cli.output.result(result, show)
+
+
+@devices.command("renew")
+@click.option("--keep", is_flag=True, help="Let this one go on as the device that it is.")
+@click.option("--name", metavar="NAME", help="What the new device is called.")
+@passphrase_option
+@pass_cli
+def devices_renew(cli: Cli, /, *, keep: bool, name: str | None, **options: object) -> None:
+    """Make this home a new device that keeps its memory.
+
+    For when two copies of one home were up: both stop writing. Run it on one of them, and with
+    --keep on the other, while their nodes do not run.
+    """
+    passphrase = cli.passphrase(options)
+    result = cli.call("devices.renew", keep=keep, name=name, passphrase=passphrase)
+
+    def show() -> None:
+        if keep:
+            cli.output.line(bold(str(result["name"])), " goes on as the device that it was")
+            return
+        cli.output.line("this is a new device now: ", bold(str(result["name"])))
+        cli.output.line("  ", dim(str(result["device"])))
+        for agent in result.get("ungranted", []):
+            cli.output.line(Span("needs a grant to write: ", "yellow"), str(agent))
+        for peer in result.get("pair_again", []):
+            cli.output.line(Span("pair again with: ", "yellow"), str(peer))
+        cli.output.next_steps(
+            ("roost devices renew --keep", "on the other copy, so that it goes on"),
+            ("roost pair open --mine", "pair with each of your devices again"),
+        )
 
     cli.output.result(result, show)
 

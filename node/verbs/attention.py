@@ -34,6 +34,9 @@ async def home_alerts(core: NodeCore) -> list[Result]:
     """What was set aside, what cannot be opened, what is missing, and the disk."""
     trouble = await asyncio.to_thread(core.agents.room.trouble)
     alerts = [_alert("disk", f"{trouble}; nothing is pulled")] if trouble else []
+    stopped = core.agents.stopped
+    if stopped is not None:
+        alerts.append(_alert("cloned", f"{stopped.message}: {stopped.hint}"))
     alerts += [_alert("damaged", sentence) for sentence in await aside_sentences(core)]
     alerts += [
         _alert(exc.code, f"{agent.short()} cannot be opened: {exc.message}")

@@ -41,9 +41,13 @@ async def status(core: NodeCore, network: Network, params: Params, emit: Emit | 
         if abs(p.get("clock_offset_ms") or 0) > OFFSET_MS_MAX
     ]
     alerts += [
-        {"code": "clone", "message": f"{p['name']} runs twice: two copies of one device are up"}
+        {
+            "code": "clone",
+            "message": f"{p['name']} runs twice, at {' and at '.join(p['cloned'])}: both have"
+            " stopped writing; on one of them run `roost devices renew`",
+        }
         for p in peers
-        if p.get("cloned")
+        if p["cloned"]
     ]
     return {
         "device": str(core.device),

@@ -224,7 +224,7 @@ def _restore(backup: Path, home: Path) -> None:
         shutil.copy(saved, home / "agents" / saved.name)
 
 
-async def test_s_a7_two_live_copies_of_one_device_are_noticed_by_a_peer(
+async def test_S_A7_two_live_copies_of_one_device_are_noticed_by_a_peer(
     two: list[Node], tmp_path: Path
 ) -> None:
     a, b = two
