@@ -243,7 +243,8 @@ class Exchange:
         """What to tell a peer of ourselves."""
         await self.clones.begin()
         shared = []
-        for handle in self.readable(device)[:AGENTS_PER_HELLO_MAX]:
+        readable = [] if device == self.core.device else self.readable(device)
+        for handle in readable[:AGENTS_PER_HELLO_MAX]:
             digests = await handle.read(lambda s: (s.vector_digest(), s.statements_digest()))
             shared.append(SharedAgent(handle.agent, *digests))
         return Hello(

@@ -4,8 +4,9 @@
    without a hop: no such agent, no right, no such path all get ``NOT_FOUND``, in the same time.
 2. An answer is read from the store piece by piece, one hop each, and the right is asked before each
    (S-I5). Nothing is held open while a slow peer reads.
-3. A request is a receipt: what it says the peer holds is noted.
-4. Bounded: the body, the time for it, the time for each piece to be taken.
+3. Who has this device's own key is a copy of it, and gets a hello without agents (S-A7).
+4. A request is a receipt: what it says the peer holds is noted.
+5. Bounded: the body, the time for it, the time for each piece to be taken.
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ class PeerApi:
 
     async def _route(self, device: DeviceId, request: web.BaseRequest) -> web.StreamResponse:
         path = request.rel_url.raw_path
+        if device == self._core.device and path != HELLO_PATH:
+            raise _RefusedError(NOT_FOUND)  # a copy of this device: to know of each other is all
         match request.method, path.split("/"):
             case "POST", _ if path == HELLO_PATH:
                 return await self._hello(device, request)

@@ -14,6 +14,7 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 _ATTRIBUTE = "bounds_of"
 # Tested elsewhere: the test file, and a word that stands in it.
 ELSEWHERE = {
+    "STARTS_MAX": ("tests/unit/test_clones.py", "STARTS_MAX + 1"),
     "RECOVER_REQUEST_BYTES_MAX": ("tests/unit/test_sync_recovery.py", "RECOVER_REQUEST_BYTES_MAX"),
     "ADDRESSES_MAX": ("tests/unit/test_nodedb.py", "ADDRESSES_MAX"),
     "ADDRESS_BYTES_MAX": ("tests/unit/test_address.py", "ADDRESS_BYTES_MAX"),

@@ -36,6 +36,7 @@ CONTRACT = {
     "grant": "AGENT SUBJECT RIGHTS --passphrase-file",
     "revoke": "AGENT SUBJECT --since --passphrase-file",
     "devices revoke": "DEVICE --since --passphrase-file",
+    "devices renew": "--keep --name --passphrase-file",
     "permissions": "AGENT",
     "agent create": "NAME --passphrase-file",
     "agent list": "",

@@ -19,6 +19,7 @@ from sync.messages import (
     Hello,
     PayloadsRequest,
     PullRequest,
+    Start,
     StatementsReply,
     StatementsRequest,
     code_of_refusal,
@@ -112,8 +113,9 @@ def test_every_field_is_the_programs() -> None:
     for name, field, _ in table(3, 3, 1):
         message = name.strip("`") or message
         fields.setdefault(message, set()).add(field.strip("`"))
+    start = Start(bytes(16), bytes(64), "")
     examples = {
-        "Hello": Hello((1, 1), "", bytes(16), 0, (), ()).encode(),
+        "Hello": Hello((1, 1), "", bytes(16), 0, (), (), bytes(64), (start,)).encode(),
         "StatementsRequest": StatementsRequest(()).encode(),
         "StatementsReply": StatementsReply((), (), False).encode(),
         "PullRequest": PullRequest({}).encode(),
