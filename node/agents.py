@@ -112,7 +112,9 @@ class Agents:
                 raise
             self.broken.pop(agent, None)
             self._handles[agent] = handle
-            return handle
+        with contextlib.suppress(StoreError):  # no room, or read-only: a write tries again
+            await handle.clean()  # what a process erased that was killed before it could clean
+        return self._handles.get(agent, handle)
 
     async def _open(self, agent: AgentId) -> AgentHandle:
         path = self.path_of(agent)

@@ -3,7 +3,8 @@
 1. A handle reaches one agent's file and no other; that is the scope of everything done with it.
 2. A local write tells the marker after its commit (R38) and the watchers after that.
 3. After an erasure the files are cleaned before the call returns, or soon after when a reader was
-   in the way; receipts count only what is clean (R34). A full disk costs the reserve first.
+   in the way, or after a kill when they are opened again; receipts count only what is clean (R34).
+   A full disk costs the reserve first.
 """
 
 from __future__ import annotations
@@ -110,6 +111,13 @@ class AgentHandle:
         """After a commit: clean erased bytes out of the files and tell who watches."""
         if self.changed is not None:
             self.changed(self)
+        await self.clean()
+
+    async def clean(self) -> None:
+        """Get what was erased out of the files (R34): of the last commit, or of one before a kill.
+
+        Raises ``DiskFullError``.
+        """
         for _ in range(CLEAN_TRIES):
             try:
                 if await self._hop(self._clean):
