@@ -29,6 +29,17 @@ def test_S_A1_seq_comes_from_the_log_in_the_transaction_that_inserts(a: Node) ->
     assert len(incarnations(a)) == 1
 
 
+def test_edits_of_one_record_in_a_commit_become_one_entry_with_all_of_them(a: Node) -> None:
+    """The second edit takes nothing away from the first; of one key the later value stands."""
+    record = a.remember("bees")
+    with a.author.commit(Via.LOCAL, a.now_us) as commit:
+        commit.edit(record, [put("field.layer", "week"), put("field.title", "hive")])
+        commit.edit(record, [put("field.layer", "year"), put("field.weight", 2.0)])
+    found = a.rows("SELECT layer, title, weight FROM record WHERE record = ?", record)
+    assert found == [("year", "hive", 2.0)]
+    assert a.rows("SELECT count(*) FROM entry WHERE record = ?", record) == [(2,)]
+
+
 def test_a_doubt_opens_a_new_incarnation_with_the_next_write(a: Node) -> None:
     """R38: the first write after a doubt opens it, and the write after that goes on in it."""
     opened: list[bytes] = []

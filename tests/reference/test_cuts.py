@@ -155,3 +155,16 @@ def _at(commit: Commit, number: int) -> list[object]:
     header = commit.run.entries[number].header
     log = commit.log
     return [bytes(log.device), bytes(log.incarnation), header.seq, entry(commit, number)]
+
+
+def test_a_log_that_forks_twice_is_frozen_from_the_first_place_on() -> None:
+    toy = Toy()
+    first = toy.write(toy.log(A), toy.create("bees"))
+    second = toy.write(first, toy.create("wasps"))
+    toy.write(second, toy.create("on the left"))
+    toy.write(second, toy.create("on the right"))
+    assert toy.agree()[record(second)].state == "new"
+    toy.write(first, toy.create("beside"))
+    believed = toy.agree()
+    assert believed[record(first)].state == "new"
+    assert record(second) not in believed

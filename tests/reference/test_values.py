@@ -86,3 +86,13 @@ def test_a_frozen_successor_of_the_same_value_refuses_it() -> None:
     third = toy.write(toy.log(A), toy.create("BEES"))
     toy.write(opened, toy.create("rain"), toy.create("snow"))
     assert toy.agree()[record(third)].state == "returning"
+
+
+def test_what_was_derived_at_two_removes_from_something_erased_is_withheld() -> None:
+    toy = Toy()
+    source = toy.write(toy.log(A), toy.create("bees"))
+    near = toy.write(source, toy.create("wax", body_derived__from=bytes(record(source))))
+    far = toy.write(near, toy.create("candle", body_derived__from=bytes(record(near))))
+    toy.write(toy.log(A), toy.erase(record(source)))
+    believed = toy.agree()
+    assert (believed[record(near)].state, believed[record(far)].state) == ("withheld",) * 2
