@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint install bench soak sim pins system-tools
+.PHONY: help demo test lint install bench mutants soak sim pins system-tools
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -71,8 +71,12 @@ install: ## the program for this account, as the command roost (PREFIX=~/.local)
 bench: $(VENV)/.stamp-dev ## the budgets, measured
 	@$(BIN)/python -m tests.bench.run $(ARGS)
 
-soak: $(VENV)/.stamp-dev ## a long run of the simulation, seed after seed
+mutants: $(VENV)/.stamp-dev ## bugs of one line that the tests must find; ARGS='--only WORD'
+	@$(BIN)/python -m tests.mutants.run $(ARGS)
+
+soak: $(VENV)/.stamp-dev ## long runs: the simulation (ARGS=--help), kills at awaits (AWAITS=--help)
 	@$(BIN)/python -m tests.sim.soak $(ARGS)
+	@$(BIN)/python -m tests.awaits.run $(AWAITS)
 
 sim: $(VENV)/.stamp-dev ## one simulated run; SEED=n repeats one
 	@$(BIN)/python -m tests.sim.run $(if $(SEED),--seed $(SEED)) $(ARGS)

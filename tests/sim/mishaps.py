@@ -89,6 +89,8 @@ def jump(world: World, device: Device) -> None:
         (0, -20 * YEAR_US, 14 * YEAR_US, 3_600_000_000, -172_800_000_000, -1_000_000)
     )
     world.counts["clock jumps"] += 1
+    if abs(device.offset_us) > YEAR_US:
+        world.counts[f"clock years {'ahead' if device.offset_us > 0 else 'back'}"] += 1
     world.trace(f"{device.name}'s clock is off by {device.offset_us / 1e6:.0f} s")
 
 

@@ -21,7 +21,17 @@ class Theme:
 THEMES = (
     Theme(
         "everything",
-        ("act: forget", "act: revoke", "act: grant", "crashes", "partitions", "clock jumps"),
+        (
+            "act: forget",
+            "act: revoke",
+            "act: grant",
+            "crashes",
+            "partitions",
+            "clock jumps",
+            "clock years ahead",
+            "clock years back",
+        ),
+        {"jump": 3},
     ),
     Theme(
         "network",
