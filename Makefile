@@ -74,9 +74,11 @@ bench: $(VENV)/.stamp-dev ## the budgets, measured
 mutants: $(VENV)/.stamp-dev ## bugs of one line that the tests must find; ARGS='--only WORD'
 	@$(BIN)/python -m tests.mutants.run $(ARGS)
 
-soak: $(VENV)/.stamp-dev ## long runs: the simulation (ARGS=--help), kills at awaits (AWAITS=--help)
+# AWAITS=--help: kills at awaits; FUZZ=--help: hostile inputs.
+soak: $(VENV)/.stamp-dev ## long runs, one after the other; ARGS=--help: of the simulation
 	@$(BIN)/python -m tests.sim.soak $(ARGS)
 	@$(BIN)/python -m tests.awaits.run $(AWAITS)
+	@$(BIN)/python -m tests.fuzz.run $(FUZZ)
 
 sim: $(VENV)/.stamp-dev ## one simulated run; SEED=n repeats one
 	@$(BIN)/python -m tests.sim.run $(if $(SEED),--seed $(SEED)) $(ARGS)

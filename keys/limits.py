@@ -138,6 +138,8 @@ QUERY_TERMS_MAX: Final = 64
 LIST_LIMIT_MAX: Final = 1_000
 CALL_BYTES_MAX: Final = 32 * 1024 * 1024  # one call on the local socket
 IMPORT_LINE_BYTES_MAX: Final = 8 * 1024 * 1024
+JSON_VALUES_MAX: Final = 65_536  # in one JSON text of any length,
+JSON_VALUE_BYTES: Final = 64  # and one more for each so many bytes of it
 
 assert ENTRY_BYTES_MAX < COMMIT_BYTES_MAX <= RUN_BYTES_MAX < FRAME_BYTES_MAX
 assert COMMIT_ENTRIES_MAX <= RUN_ENTRIES_MAX

@@ -20,7 +20,7 @@ import os
 import re
 import socket
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from aiohttp import hdrs, web
 
@@ -37,6 +37,7 @@ from node.client import CALL_TARGET, peer_uid
 from node.clock import Clock
 from node.home import Home, check_directory
 from node.journal import Journal
+from node.jsontext import parse_json
 from node.paths import socket_candidates
 from node.service import Dispatch
 
@@ -164,8 +165,8 @@ class LocalApi:
         try:
             async with asyncio.timeout(READ_TIMEOUT_S):
                 body = await request.read()
-            call = json.loads(body, parse_constant=_no_constant)
-        except (ValueError, RecursionError, TimeoutError) as exc:
+            call = parse_json(body, halves=True)
+        except (ValueError, TimeoutError) as exc:
             raise BadEncoding("a call is one JSON object") from exc
         match call:
             case {"verb": str(verb), "params": dict(params), **rest} if not rest:
@@ -269,7 +270,3 @@ def _json(reply: dict[str, Any], status: int = 200) -> web.Response:
 
 def _encode(value: dict[str, Any]) -> bytes:
     return json.dumps(value, default=str).encode()
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")

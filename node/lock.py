@@ -23,6 +23,7 @@ from typing import Final
 from keys.errors import InUseError, StoreError
 from node.clock import Clock
 from node.home import Home
+from node.jsontext import parse_json
 
 POLL_S: Final = 0.02
 HOLDER_BYTES_MAX: Final = 256
@@ -119,7 +120,7 @@ def holder(home: Home) -> Holder:
     """Who says it holds ``home``; meaningful only after ``try_acquire`` failed."""
     try:
         with open(home.lock_path, "rb") as file:
-            said = json.loads(file.read(HOLDER_BYTES_MAX))
+            said = parse_json(file.read(HOLDER_BYTES_MAX))
         pid, role = int(said["pid"]), Role(said["role"])
     except (OSError, ValueError, TypeError, KeyError):
         return UNKNOWN

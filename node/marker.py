@@ -33,6 +33,7 @@ from keys.ids import AgentId, Incarnation, hash256
 from memory.faults import os_error
 from node.home import Home
 from node.identity import FileIdentity, identity_of, machine_id
+from node.jsontext import parse_json
 
 VERSION: Final = 1
 MARKER_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -102,7 +103,7 @@ class Marker:
     def load(cls, home: Home) -> Self:
         """The marker as it lies there; one that is damaged or absent counts as missing."""
         marker = cls(home)
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, RoostError):
+        with contextlib.suppress(OSError, ValueError, TypeError, LookupError, RoostError):
             marker._read()
         return marker
 
@@ -229,7 +230,7 @@ class Marker:
 
     def _read(self) -> None:
         with open(self._path, "rb") as file:
-            said = json.loads(file.read(MARKER_BYTES_MAX))
+            said = parse_json(file.read(MARKER_BYTES_MAX))
         if said["version"] != VERSION:
             return
         entries = {_agent(k): _Entry(_incarnation(v[0]), int(v[1])) for k, v in said["agents"]}

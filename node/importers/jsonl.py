@@ -1,22 +1,20 @@
 """JSON Lines, read one line at a time: each non-empty line is one object.
 
-Strict, so that what is written is what the file says: UTF-8 only, no key twice in an object, no
-NaN or Infinity, no lone surrogates, nothing after the object, a bound on the length of a line.
+Strict, so that what is written is what the file says (see ``jsontext``), with a bound on the length
+of a line.
 A bad line is a ``Problem``; the lines after it are still read.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO, Final, NoReturn
+from typing import BinaryIO, Final
 
 from keys.limits import IMPORT_LINE_BYTES_MAX
 from node.importers.rows import Problem, Row
+from node.jsontext import parse_json
 
 _BOM: Final = b"\xef\xbb\xbf"
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def read_objects(stream: BinaryIO) -> Iterator[tuple[int, Row] | Problem]:
@@ -26,25 +24,6 @@ def read_objects(stream: BinaryIO) -> Iterator[tuple[int, Row] | Problem]:
             yield line
         elif line.strip():
             yield _object(number, line)
-
-
-def parse_json(data: bytes) -> Any:
-    """The value of a whole JSON text; raises ``ValueError`` with a reason that quotes nothing."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as exc:
-        raise ValueError("not UTF-8") from exc
-    try:
-        value = json.loads(text, object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
-    except json.JSONDecodeError as exc:
-        what = exc.msg.lower().removesuffix(" at")
-        raise ValueError(f"not JSON: {what} at character {exc.pos + 1}") from exc
-    except RecursionError as exc:
-        raise ValueError("nested too deeply") from exc
-    # Only an escape makes a surrogate: the bytes were UTF-8.
-    if "\\u" in text and _LONE_SURROGATE.search(json.dumps(value, ensure_ascii=False)):
-        raise ValueError("half of a surrogate pair")
-    return value
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | Problem]]:
@@ -70,14 +49,3 @@ def _object(number: int, line: bytes) -> tuple[int, Row] | Problem:
     if not isinstance(value, dict):
         return Problem(number, "not a JSON object")
     return number, value
-
-
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("a key appears twice in one object")
-    return value
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")

@@ -21,15 +21,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from keys.errors import UsageError
 from keys.limits import NAME_BYTES_MAX, SOURCE_BYTES_MAX, TEXT_BYTES_MAX
-from node.importers.jsonl import parse_json
 from node.importers.rows import Problem, Row
+from node.jsontext import parse_json
 
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024  # the published file has 2.8 MB; it is read whole
+
+_PIECE_BYTES: Final = 64 * 1024
 
 _SESSION: Final = re.compile(r"session_([1-9]\d{0,5})")
 _MOMENT: Final = re.compile(r"(\d{1,2}):(\d\d) (am|pm) on (\d{1,2}) ([A-Za-z]+), (\d{4})")
@@ -70,7 +73,9 @@ def session_moment(text: str) -> str | None:
 def _samples(path: Path) -> list[Any]:
     hint = "LoCoMo is one JSON list of conversations, such as locomo10.json"
     with path.open("rb") as file:
-        data = file.read(FILE_BYTES_MAX + 1)
+        # In pieces: ``read`` sets aside all that it may read.
+        pieces = iter(lambda: file.read(_PIECE_BYTES), b"")
+        data = b"".join(islice(pieces, FILE_BYTES_MAX // _PIECE_BYTES + 1))
     if len(data) > FILE_BYTES_MAX:
         raise UsageError(f"the file is larger than {FILE_BYTES_MAX} bytes", hint=hint)
     try:

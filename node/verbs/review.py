@@ -76,7 +76,8 @@ async def review_approve(core: NodeCore, params: Params) -> Result:
             "an approval names a record and its heads", hint="roost review show AGENT RECORD"
         )
     seen = await handle.read(lambda store: seen_in(store, record_in(store, wanted), now_us))
-    if heads_text(seen.detail["heads"]) != heads:
+    # What is erased has no heads.
+    if heads_text(seen.detail.get("heads", [])) != heads or not heads:
         raise RefusedError(
             "the record has changed since it was shown",
             hint="look again: roost review show",

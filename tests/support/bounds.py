@@ -34,6 +34,8 @@ ELSEWHERE = {
     "IMPORT_LINE_BYTES_MAX": ("tests/unit/test_importers.py", "IMPORT_LINE_BYTES_MAX"),
     "INTERFACE_IDLE_S": ("tests/unit/test_sync_discovery.py", "INTERFACE_IDLE_S"),
     "INTERFACE_POLL_S": ("tests/unit/test_sync_discovery.py", "INTERFACE_POLL_S"),
+    "JSON_VALUES_MAX": ("tests/fuzz/test_fuzz.py", "JSON_VALUES_MAX"),
+    "JSON_VALUE_BYTES": ("tests/fuzz/test_fuzz.py", "JSON_VALUE_BYTES"),
     "KEY_BOXES_MAX": ("tests/unit/test_sync_messages.py", "KEY_BOXES_MAX"),
     "KEY_BOX_BYTES_MAX": ("tests/unit/test_sync_messages.py", "KEY_BOX_BYTES_MAX"),
     "LOGS_PER_AGENT_MAX": ("tests/unit/test_sync_vector.py", "LOGS_PER_AGENT_MAX"),

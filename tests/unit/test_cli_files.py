@@ -93,7 +93,8 @@ BAD_LINES = [
     ('{"text": "a", "colour": "red"}', "unknown key 'colour'"),
     ('{"tags": ["a"]}', "'text' is missing"),
     ('{"text": "a", "tag": "x", "tags": ["y"]}', "both"),
-    ("[" * 100_000, "nested too deeply"),
+    ("[" * 50_000, "nested too deeply"),
+    ("[{" * 50_000, "more than 67098 values"),
 ]
 
 

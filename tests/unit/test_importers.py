@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from keys.errors import UsageError
 from keys.limits import IMPORT_LINE_BYTES_MAX, NAME_BYTES_MAX, SOURCE_BYTES_MAX
 from node.importers import jsonl, locomo
-from node.importers.jsonl import parse_json, read_objects
+from node.importers.jsonl import read_objects
 from node.importers.locomo import read_locomo, session_moment
 from node.importers.roost_jsonl import Manifest, read_export
 from node.importers.rows import Problem, Row
+from node.jsontext import parse_json
 
 
 def turn(n: int, session: int = 1, **more: Any) -> dict[str, object]:
