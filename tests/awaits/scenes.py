@@ -11,6 +11,7 @@ from tests.awaits import netspace
 from tests.awaits.world import AGENT, World
 
 Scene = Callable[[World], None]
+PAGE: Final = 4_096
 
 
 def writing(w: World) -> None:
@@ -301,12 +302,98 @@ def damaged(w: World) -> None:
     w.spoilt.add(guest.name)
     (guest.home / "node.db").write_bytes(b"no database" * 1000)
     w.do(guest, "status", code=None)
+    w.do(guest, "agent", "list", code=None)
     other = w.guest("torn", up=False)
     w.spoilt.add(other.name)
-    w.do(other, "agent", "create", f"torn{w.number}")
-    for path in (other.home / "agents").glob("*.db"):
-        path.write_bytes(b"no database" * 1000)
+    name = f"torn{w.number}"
+    w.do(other, "agent", "create", name)
+    w.do(other, "remember", name, w.text("on a page that goes"))
+    (path,) = (other.home / "agents").glob("*.db")
+    whole = path.read_bytes()
+    path.write_bytes(b"no database" * 1000)
     w.do(other, "status", code=None)
+    w.do(other, "doctor", code=None)
+    path.write_bytes(whole[:PAGE] + bytes(len(whole) - PAGE))
+    w.up(other)
+    w.do(other, "list", name, code=None)
+    path.write_bytes(whole[:PAGE] + b"x" * (len(whole) - PAGE))
+    w.do(other, "search", name, "page", code=None)
+    w.do(other, "doctor", code=None)
+    other.down()
+    w.look()
+
+
+def cloned(w: World) -> None:
+    """Two copies of one home are up at once: both stop writing, and a person decides."""
+    friend = w.guest("friend")
+    one = w.guest("one")
+    w.pair(friend, one, mine=False)
+    name = f"shared{w.number}"
+    w.do(one, "agent", "create", name)
+    w.do(one, "remember", name, w.text("before the copy"))
+    w.down(one)
+    w.number += 1
+    two = type(one)(w.root, f"two{w.number}")
+    shutil.copytree(one.home, two.home)
+    w.guests.append(two)
+    options = () if w.multicast else ("--no-discovery",)
+    for node in (one, two):
+        node.listen = ":0" if w.multicast else node.listen
+        node.options = options
+        w.up(node)
+
+    def stopped() -> bool:
+        for node in (one, two):
+            node.run("sync", "--once")
+        said = [n.run("remember", name, w.text("on a copy")) for n in (one, two)]
+        return all(s.error.get("code") == "cloned" for s in said)
+
+    w.until("both copies to stop", stopped)
+    w.down(one)
+    w.down(two)
+    w.do(two, "devices", "renew", "--name", two.name)
+    w.do(one, "devices", "renew", "--keep")
+    for node in (one, two):
+        w.do(node, "remember", name, w.text("going on"))
+    w.down(friend)
+
+
+def odd(w: World) -> None:
+    """What people ask for by mistake, twice at once, or while somebody reads the file."""
+    a = w.a
+    w.do(a, "sync", "--once", "--agent", "nobody", code=None)
+    w.do(a, "grant", AGENT, w.owner_of(a), "read", code=None)
+    guest = w.guest("odd")
+    first, second = a.begin("pair", "open"), None
+    w.waiting.append((a, first))
+    shown = first.line()
+    w.look()
+    assert shown is not None
+    second = a.begin("pair", "open")
+    w.waiting.append((a, second))
+    second.line()
+    w.look()
+    by = ("--address", a.listen, "--code")
+    w.do(guest, "pair", "join", *by, shown["code"], "--mine", code=None)
+    w.do(guest, "pair", "join", *by, shown["code"], code=None)
+    for _, child in w.waiting:
+        child.end()
+    w.waiting.clear()
+    w.down(guest)
+    idle = w.guest("late", up=False)
+    w.up(idle, "--no-discovery", "--background", "--idle-stop", "0.5")
+    w.do(idle, "up", "--background", code=None)
+    assert idle.child is not None
+    idle.child.wait(w.is_doomed)
+    record = w.remember(a, w.text("read while it goes"))
+    w.going[record] = w.kept.pop(record)
+    with w.reader(a):
+        going = a.begin("forget", AGENT, record, "--reason", "private")
+        w.waiting.append((a, going))
+        w.until("it to be erased", lambda: w.state(a, record) == "erased")
+    w.ended(a, "forget", a.finish(going, w.is_doomed), 0)
+    w.waiting.clear()
+    w.gone[record] = w.going.pop(record)
 
 
 def meeting(w: World) -> None:
@@ -350,5 +437,7 @@ SCENES: Final[tuple[Scene, ...]] = (
     unforgotten,
     copied,
     damaged,
+    cloned,
+    odd,
     meeting,
 )

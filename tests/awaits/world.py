@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -173,6 +173,20 @@ class World:
         with _reading(node.home / "node.db") as db:
             return str(db.execute("SELECT value FROM setting WHERE key = 'owner'").fetchone()[0])
 
+    def state(self, node: Node, record: str) -> str:
+        """The state of a record, as a person sees it."""
+        return str(self.do(node, "show", AGENT, record)["state"])
+
+    @contextmanager
+    def reader(self, node: Node) -> Iterator[None]:
+        """Somebody else reads the agents' files of a node meanwhile."""
+        with ExitStack() as stack:
+            for path in (node.home / "agents").glob("*.db"):
+                db = stack.enter_context(_reading(path))
+                db.execute("BEGIN")
+                db.execute("SELECT count(*) FROM log").fetchone()
+            yield
+
     def seen(self, node: Node, other: Node) -> bool:
         """Whether ``node`` is connected to ``other``."""
         peers = self.do(node, "status")["peers"]
@@ -194,6 +208,9 @@ class World:
             if guest.name not in self.spoilt:
                 self._stands(guest)
         self.guests.clear()
+        self._rise()
+
+    def _rise(self) -> None:
         for node in (self.a, self.b):
             if not node.is_up:
                 node.down()
@@ -218,6 +235,7 @@ class World:
 
     def _round(self) -> bool:
         """Both pull from each other; whether they hold the same then."""
+        self._rise()  # who was about to die when the order was withdrawn
         for node in (self.a, self.b):
             self.do(node, "sync", "--once", "--peer", self._other(node).device, code=None)
         return len({self.do(n, "digest", AGENT)["digest"] for n in (self.a, self.b)}) == 1
