@@ -131,6 +131,9 @@ _DRIFT: Final = {
         "SELECT count(*) FROM record WHERE live <> (state IN ('new', 'current')"
         " AND duplicate IS NULL)"
     ),
+    "records are called what their own facts do not say": (
+        "SELECT count(*) FROM record WHERE state <> own AND state NOT IN ('withheld', 'returning')"
+    ),
     "records more or less in the word index": (
         "SELECT abs((SELECT count(*) FROM record WHERE text <> '') -"
         " (SELECT count(*) FROM words_docsize))"

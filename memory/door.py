@@ -43,6 +43,8 @@ PRAGMAS = (
     "PRAGMA trusted_schema=OFF",
     "PRAGMA wal_autocheckpoint=1000",
     "PRAGMA cache_size=-16384",
+    # Of all files of this process together: past it a page takes the place of another (S-F1).
+    "PRAGMA soft_heap_limit=67108864",
 )
 
 

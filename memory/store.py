@@ -26,7 +26,7 @@ from keys.errors import BadInput, StoreError
 from keys.ids import AgentId, DeviceId
 from keys.limits import STATEMENTS_PER_AGENT_MAX
 from keys.statements import Statement, agent_of, parse_stored
-from memory import erasing, foldkeys, schema
+from memory import erasing, foldkeys, schema, stamps
 from memory.erasing import Tombstones, keep_out
 from memory.folding import Folder
 from memory.logs import Logs, NewEntry
@@ -194,6 +194,7 @@ class AgentStore:
                 )
             ]
             self.after_append(new)
+            stamps.note(self.connection, runs, now_us)
         return Appended(len(new), sum(len(run.entries) for run in runs) - len(new))
 
     def after_append(self, new: Sequence[NewEntry]) -> None:

@@ -52,3 +52,16 @@ def iso(us: int | None) -> str | None:
 def iso_ms(ms: int) -> str | None:
     """ISO 8601 UTC of milliseconds since 1970."""
     return iso(ms * 1000)
+
+
+_SPANS: Final = ((365 * 86_400_000, "y"), (86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
+
+
+def span(offset_ms: int) -> str:
+    """By how much a clock differs, as a person says it: ``+1 h ahead``, ``-14 y behind``.
+
+    Rounded to a whole number of the largest unit that fits, seconds at least.
+    """
+    size_ms, unit = next((s for s in _SPANS if abs(offset_ms) >= s[0]), (1_000, "s"))
+    amount = round(abs(offset_ms) / size_ms)
+    return f"+{amount} {unit} ahead" if offset_ms >= 0 else f"-{amount} {unit} behind"

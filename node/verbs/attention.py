@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from memory.stamps import ahead
 from node.aside import Aside, all_aside
 from node.core import NodeCore
 from node.handle import AgentHandle
 from node.marker import DoubtKind
+from node.times import span
 
 Result = dict[str, Any]
 
@@ -43,6 +45,24 @@ async def home_alerts(core: NodeCore) -> list[Result]:
         for agent, exc in core.agents.broken.items()
     ]
     return alerts + await _missing(core)
+
+
+async def stamp_alerts(core: NodeCore, handle: AgentHandle) -> list[Result]:
+    """Whose changes carry a time that is still to come; they are taken like any other (S-B3)."""
+    now_us = core.clock.now_us()
+    found = await handle.read(lambda store: ahead(store.connection, now_us))
+    if not found:
+        return []
+    peers = await core.db.run(lambda db: db.peers.all())
+    names = {p.device: p.shown_name for p in peers}
+    return [
+        _alert(
+            "stamp",
+            f"{handle.name}: {names.get(device, device.short())} wrote with a clock that was"
+            f" {span(offset_ms)}; the times of what it wrote are wrong, nothing else is",
+        )
+        for device, offset_ms in found
+    ]
 
 
 async def _missing(core: NodeCore) -> list[Result]:

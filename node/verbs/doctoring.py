@@ -7,10 +7,11 @@ import os
 import stat
 from typing import Any, Final
 
-from keys.errors import RoostError
+from keys.errors import RefusedError, RoostError
 from memory.store import AgentStore
 from node.core import NodeCore
 from node.handle import AgentHandle
+from node.home import check_place
 from node.mending import mend
 from node.params import Params
 from node.verbs.attention import aside_sentences
@@ -40,7 +41,9 @@ def _home_checks(core: NodeCore) -> list[Result]:
     trouble = core.agents.room.trouble()
     free = core.agents.room.space().free_bytes
     place = core.marker.place_doubt
+    bad_place = _bad_place(core)
     return [
+        _check("place", bad_place is None, bad_place or "on a local disk that nobody copies"),
         _check("home", mode & 0o077 == 0, f"{home.path} has mode {mode:04o}"),
         _check(
             "keys",
@@ -65,6 +68,15 @@ def _home_checks(core: NodeCore) -> list[Result]:
             else f"the home was moved or copied ({place})",
         ),
     ]
+
+
+def _bad_place(core: NodeCore) -> str | None:
+    """Why a database should not lie here, though somebody forced it (S-G5)."""
+    try:
+        check_place(core.home.path, {"HOME": os.environ.get("HOME", "")})
+    except RefusedError as exc:
+        return exc.message
+    return None
 
 
 async def _agent_checks(core: NodeCore, handle: AgentHandle) -> list[Result]:

@@ -12,13 +12,14 @@ from node.handle import AgentHandle
 from node.network import Network
 from node.params import Params
 from node.service import Emit
-from node.verbs.attention import doubt_alert, home_alerts
+from node.times import span
+from node.verbs.attention import doubt_alert, home_alerts, stamp_alerts
 from node.verbs.authority import permissions as authority_permissions
 from node.verbs.erasing import forget_status, forget_verb
 from node.verbs.owning import recover
 
 Result = dict[str, Any]
-OFFSET_MS_MAX: Final = 3_600_000
+OFFSET_MS_MAX: Final = 300_000  # a clock that is farther off is told of
 
 
 async def status(core: NodeCore, network: Network, params: Params, emit: Emit | None) -> Result:
@@ -29,6 +30,7 @@ async def status(core: NodeCore, network: Network, params: Params, emit: Emit | 
     incarnations: set[str] = set()
     for handle in await core.agents.open_all():
         row, found = await handle.read(lambda store, h=handle: _agent(store, h))  # type: ignore[misc]
+        found += await stamp_alerts(core, handle)
         agents.append(row)
         alerts += found
         if row["incarnation"]:
@@ -36,9 +38,12 @@ async def status(core: NodeCore, network: Network, params: Params, emit: Emit | 
     alerts += await home_alerts(core)
     peers = await network.status_peers()
     alerts += [
-        {"code": "clock", "message": f"{p['name']} is {p['clock_offset_ms']} ms off this clock"}
+        {
+            "code": "clock",
+            "message": f"the clock of {p['name']} is {span(p['clock_offset_ms'])} of this one",
+        }
         for p in peers
-        if abs(p.get("clock_offset_ms") or 0) > OFFSET_MS_MAX
+        if abs(p.get("clock_offset_ms") or 0) >= OFFSET_MS_MAX
     ]
     alerts += [
         {

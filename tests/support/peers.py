@@ -29,6 +29,15 @@ CHEAP = Cost(ops=1, memory_bytes=8_192)
 WAIT_S = 60.0
 
 
+class OffsetClock(SystemClock):
+    """The machine's clocks, of which the one of the day may be wrong."""
+
+    offset_us = 0
+
+    def now_us(self) -> int:
+        return super().now_us() + self.offset_us
+
+
 class Node:
     """A home, and its node while it runs."""
 
@@ -38,13 +47,14 @@ class Node:
             init_home(
                 path, name=path.name, owner=None, recovery=True, passphrase=PASSPHRASE, cost=CHEAP
             )
+        self.clock = OffsetClock()
         self.lines: list[dict[str, Any]] = []
         self.port = 0
         self.running = False
 
     async def start(self, tasks: asyncio.TaskGroup) -> None:
         """Open the home and serve it, at the same port as before."""
-        clock = SystemClock()
+        clock = self.clock
         self.journal = Journal(lambda line: self.lines.append(json.loads(line)), clock)
         home = await asyncio.to_thread(open_home, self.path)
         self.core = await NodeCore.open(home, clock, self.journal)
