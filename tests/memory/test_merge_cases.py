@@ -246,6 +246,7 @@ def _engine(number: int) -> Iterator[None]:
 
 # Who besides the query layer reads a text, and why it may.
 READS_TEXT = {
+    ("tables.py", "unlike_their_hash"): "hashed again and compared; nobody is shown it",
     ("folding.py", "prints_of"): "the fingerprints that a tombstone lists",
     ("forgetting.py", "_text"): "whether a source holds the words that are forgotten",
     ("query.py", "history"): "a person's view",
