@@ -236,16 +236,12 @@ class _Folding:
         header = stored.header
         deps = frozenset(self.change[dep] for dep in header.deps)
         actor = actor_id(self.agent, header.log, header.seq, payload.salt)
-        try:
-            made = self.document.apply(deps, actor, payload.ops)
-            if made != payload.change_hash:
-                self._rebuild()
-                return Reason.MALFORMED if made is None else Reason.MISMATCH
-            # One creation alone reads as what it puts: no need to ask the document.
-            values = self.document.values() if self.applied else self.created[header.hash]
-        except DocumentError:
+        made, values = self._made(deps, actor, payload)
+        if made is None or made != payload.change_hash:
             self._rebuild()
-            return Reason.MALFORMED
+            return Reason.MALFORMED if made is None else Reason.MISMATCH
+        if not self.applied:  # one creation alone reads as what it puts
+            values = self.created[header.hash]
         self.applied.append((deps, actor, payload.ops))
         self.change[header.hash] = made
         self.position[header.hash] = len(self.position)
@@ -256,6 +252,35 @@ class _Folding:
         self.out.steps.append(Step(header, stored.time_ms, values, (*self.early, *facts)))
         self.early = ()
         return None
+
+    def _made(
+        self, deps: frozenset[bytes], actor: bytes, payload: OpsPayload
+    ) -> tuple[bytes | None, dict[str, Scalar]]:
+        """The change that the document takes, and how it then reads; None where it takes none.
+
+        An engine that fails is asked a second time, of a document that was made again: a reason is
+        kept, so only what fails each time may be one.
+        """
+        for _ in range(2):
+            try:
+                made = self.document.apply(deps, actor, payload.ops)
+                right = made == payload.change_hash and bool(self.applied)
+                return made, self._shared(self.document.values()) if right else {}
+            except DocumentError:
+                self._rebuild()
+        return None, {}
+
+    def _shared(self, values: dict[str, Scalar]) -> dict[str, Scalar]:
+        """The same values, those that are as before being the same objects.
+
+        Every step keeps how the record reads; a long text is not to be held once for each.
+        """
+        before = self.out.values
+        for key, value in values.items():
+            known = before.get(key)
+            if isinstance(known, (str, bytes)) and type(known) is type(value) and known == value:
+                values[key] = known
+        return values
 
     def _rebuild(self) -> None:
         """Drop a document that took a change it should not have; make it again."""
