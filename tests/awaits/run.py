@@ -81,22 +81,33 @@ class Run:
         self.report.unreached = [str(line) for line in sorted(set(self.table) - met)]
 
     def kill(self, rounds: int | None, where: str = "") -> None:
-        """Kill at so many points, drawn without repetition (None: at all of them)."""
-        points = sorted(p for p in self.reaches if where in str(self.at[p // PHASES]))
-        self.random.shuffle(points)
-        points = points[:rounds]
+        """Kill at so many points, drawn without repetition (None: at all of them).
+
+        Every line has its turn before any has a second one.
+        """
+        points = self._drawn(where)[:rounds]
         killed: set[Line] = set()
         while points:
             try:
                 with self.world() as world:
                     for _ in range(min(ROUNDS_PER_WORLD, len(points))):
-                        point = points.pop()
+                        point = points.pop(0)
                         if self._round(world, point):
                             killed.add(self.at[point // PHASES])
                     self.report.counts += world.counts
             except FailedError:
                 continue  # told already; the next ones want a world of their own
         self.report.lines_killed_at = len(killed)
+
+    def _drawn(self, where: str) -> list[int]:
+        points = sorted(p for p in self.reaches if where in str(self.at[p // PHASES]))
+        self.random.shuffle(points)
+        turns: Counter[int] = Counter()
+        drawn: list[tuple[int, int, int]] = []
+        for place, point in enumerate(points):
+            drawn.append((turns[point // PHASES], place, point))
+            turns[point // PHASES] += 1
+        return [point for _, _, point in sorted(drawn)]
 
     @contextmanager
     def world(self) -> Iterator[World]:
