@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import resource
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +17,17 @@ from crdt.document import DocumentError
 from crdt.facts import Stored, Verdict
 from crdt.fold import fold_record
 from crdt.payload import put
+from keys.errors import BadEncoding, RoostError
 from keys.ids import RecordId
+from sync import frames
+from sync.messages import PullRequest, StatementsReply, StatementsRequest
 from tests.fuzz.judge import Decoder, allocated, counted
+from tests.fuzz.nodes import calls, failures
 from tests.support.memory_world import Node as Device
 from tests.support.memory_world import World
 from tests.support.peers import PASSPHRASE, Node, remember, running
 from tests.unit.test_document import CALLS, Engine
+from tests.unit.test_traps import HOSTILE, Guard
 from tests.vectors.cast import AGENT, LAPTOP, Writer, header_of
 
 FREE = Verdict(None, reviews=True)
@@ -133,3 +140,38 @@ async def test_X_54_no_file_of_a_home_holds_a_document(tmp_path: Path) -> None:
     texts, documents = await asyncio.to_thread(search)
     assert texts
     assert documents == []
+
+
+@pytest.mark.slow
+async def test_X_52_hostile_documents_reach_a_node_as_text_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By every call that takes text, by an import, and by a peer's statements and pull requests."""
+    monkeypatch.setattr(crdt.document, "core", Guard())
+    node = await asyncio.to_thread(Node, tmp_path / "home")
+    async with running(node):
+        await node("agent.create", name="muse", passphrase=PASSPHRASE)
+        record = await remember(node, "muse", "the first")
+        run = (await node("import.begin", agent="muse"))["run"]
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        for name, data in HOSTILE.items():
+            text = data.decode("latin-1")
+            for call in calls(record):
+                spoiled = {
+                    key: name + text if isinstance(value, str) and key != "agent" else value
+                    for key, value in call["params"].items()
+                }
+                with contextlib.suppress(RoostError):
+                    await node(call["verb"], **spoiled)
+            await remember(node, "muse", name + text)
+            await node("import.lines", agent="muse", run=run, rows=[{"text": name + text}])
+            for decode in (StatementsReply.decode, StatementsRequest.decode, PullRequest.decode,
+                           frames.parse):  # fmt: skip
+                with pytest.raises(BadEncoding):
+                    decode(data)
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+        assert grown < 50 * 1024 * 1024
+        found = await node("search", agent="muse", query="endless", limit=20)
+        assert found["results"]
+        assert (await node("audit.verify", agent="muse"))["ok"]
+    assert not failures(node)
