@@ -18,6 +18,7 @@ import mmap
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("memory", "sync", "node")
 BEFORE, AFTER = "_await_before", "_await_after"
+FAR = 2**40  # times: never
+LOOK_S = 0.001
 PHASES = 2  # before the await, and after it
 
 
@@ -104,7 +107,7 @@ class Shared:
     def __init__(self, lines: int) -> None:
         memory = mmap.mmap(-1, 8 * (self._HEAD + PHASES * lines))
         self._cells = memoryview(memory).cast("q")
-        self.disarm()
+        self._cells[self._ORDER], self._cells[self._LEFT] = -1, FAR
 
     def arm(self, point: int, hit: int) -> None:
         """Whoever reaches ``point`` for the ``hit``-th time from now on dies there."""
@@ -113,12 +116,17 @@ class Shared:
         self._cells[self._ORDER] = point
 
     def disarm(self) -> None:
-        """Nobody dies; the counters go on."""
-        self._cells[self._ORDER] = -1
+        """Nobody dies from now on, and who is about to is dead when this returns."""
+        cells = self._cells
+        cells[self._ORDER] = -1
+        if cells[self._LEFT] > 0:
+            cells[self._LEFT] = FAR
+        while cells[self._LEFT] <= 0 and not _is_gone(cells[self._DEAD]):
+            time.sleep(LOOK_S)
 
     def forget_dead(self) -> None:
         """Nobody has died."""
-        self._cells[self._DEAD] = 0
+        self._cells[self._DEAD], self._cells[self._LEFT] = 0, FAR
 
     @property
     def dead(self) -> int:
@@ -139,6 +147,15 @@ class Shared:
     def counts(self) -> list[int]:
         """How often each point was reached."""
         return list(self._cells[self._HEAD :])
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether a process has ended, waited for or not; no process is 0."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except FileNotFoundError:
+        return pid != 0
+    return state in b"ZX"
 
 
 class _Loader(importlib.machinery.SourceFileLoader):

@@ -16,7 +16,7 @@ import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,7 +28,8 @@ from tests.awaits.world import KilledError, World
 ROUNDS_PER_WORLD = 25
 TRIES = 3  # scenes
 JOURNALS = 5
-WORST = 3_000  # characters of a journal to show
+WORST = 40  # lines of a journal to show
+POLLED = " digest "  # and nothing of what is asked again and again
 MEMORY = Path("/dev/shm")  # where a sync costs nothing; the processes alone are killed
 
 
@@ -122,7 +123,8 @@ class Run:
             except BaseException:
                 logs = Path(folder).glob("*.log")
                 for journal in sorted(logs, key=lambda p: p.stat().st_mtime)[-JOURNALS:]:
-                    print(f"--- {journal.name}\n{journal.read_text()[-WORST:]}", file=sys.stderr)
+                    told = [x for x in journal.read_text().splitlines() if POLLED not in x]
+                    print(f"--- {journal.name}", *told[-WORST:], sep="\n", file=sys.stderr)
                 raise
             finally:
                 self.shared.disarm()
@@ -164,12 +166,10 @@ class Run:
 
     def _die(self, world: World, scene: Scene, point: int, hit: int) -> bool:
         self.shared.arm(point, hit)
-        died = False
-        try:
+        with suppress(KilledError):
             scene(world)
-        except KilledError:
-            died = True
-        died = died or bool(self.shared.dead)
+        self.shared.disarm()
+        died = bool(self.shared.dead)
         world.heal()
         world.check()
         return died

@@ -156,7 +156,8 @@ class World:
         end_s = time.monotonic() + WAIT_S
         while not seen():
             self.look()
-            assert time.monotonic() < end_s, f"waited in vain for {what}"
+            up = [n.name for n in (self.a, self.b, *self.guests) if n.is_up]
+            assert time.monotonic() < end_s, f"waited in vain for {what}; up: {up}"
             time.sleep(PAUSE_S)
 
     def equal(self, *nodes: Node) -> None:
@@ -197,6 +198,9 @@ class World:
     def heal(self) -> None:
         """Nobody dies any more; who died comes back, and the guests leave."""
         self.shared.disarm()
+        for node in (self.a, self.b, *self.guests):
+            if node.child is not None and node.child.pid == self.shared.dead:
+                node.child.wait()  # its threads may outlive its first one
         self.shared.forget_dead()
         for node, child in self.waiting:
             child.end()
@@ -235,7 +239,6 @@ class World:
 
     def _round(self) -> bool:
         """Both pull from each other; whether they hold the same then."""
-        self._rise()  # who was about to die when the order was withdrawn
         for node in (self.a, self.b):
             self.do(node, "sync", "--once", "--peer", self._other(node).device, code=None)
         return len({self.do(n, "digest", AGENT)["digest"] for n in (self.a, self.b)}) == 1

@@ -160,8 +160,8 @@ MUTANTS = (
     Mutant(
         "a change that does not regenerate is taken",
         "crdt/fold.py",
-        "            if made != payload.change_hash:\n",
-        "            if made is None:\n",
+        "        if made is None or made != payload.change_hash:\n",
+        "        if made is None:\n",
         ("tests/unit/test_fold.py",),
     ),
     Mutant(
