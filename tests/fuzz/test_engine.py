@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import resource
 import sqlite3
 from collections.abc import Callable
@@ -14,9 +15,9 @@ import pytest
 
 import crdt.document
 from crdt.document import DocumentError
-from crdt.facts import Stored, Verdict
-from crdt.fold import fold_record
-from crdt.payload import put
+from crdt.facts import Reason, Stored, Verdict
+from crdt.fold import _Folding, fold_record
+from crdt.payload import encode_ops, put
 from keys.errors import BadEncoding, RoostError
 from keys.ids import RecordId
 from sync import frames
@@ -28,7 +29,7 @@ from tests.support.memory_world import World
 from tests.support.peers import PASSPHRASE, Node, remember, running
 from tests.unit.test_document import CALLS, Engine
 from tests.unit.test_traps import HOSTILE, Guard
-from tests.vectors.cast import AGENT, LAPTOP, Writer, header_of
+from tests.vectors.cast import AGENT, LAPTOP, PHONE, Writer, header_of
 
 FREE = Verdict(None, reviews=True)
 VALUES = 500
@@ -175,3 +176,41 @@ async def test_X_52_hostile_documents_reach_a_node_as_text_and_nothing_else(
         assert found["results"]
         assert (await node("audit.verify", agent="muse"))["ok"]
     assert not failures(node)
+
+
+@pytest.mark.parametrize("wrong", [1, 200])
+def test_entries_that_do_not_regenerate_make_the_document_again_once(
+    wrong: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are among honest ones: the work of each does not grow with the record."""
+    w, rng = Writer(), random.Random(wrong)
+    w.open()
+    record = w.next_id()
+    raw = [w.create("one")]
+    head = w.prev
+    for number in range(100):
+        raw.append(w.change(record, [head], [put("field.layer", f"layer {number}")]))
+        head = w.prev
+    honest = [Stored(header_of(r), r.payload, n) for n, r in enumerate(raw)]
+    all_of_them = list(honest)
+    bad = Writer(PHONE, "wrong")
+    bad.open()
+    for _ in range(wrong):
+        payload = encode_ops(rng.randbytes(16), [put("field.layer", "lie")], bytes(32))
+        at = rng.randrange(101)
+        entry = bad.entry(payload, record=record, deps=[honest[at].header.hash], signed=False)
+        all_of_them.append(Stored(header_of(entry), payload, honest[at].time_ms))
+    rebuilt: list[_Folding] = []
+    real = _Folding._rebuild
+
+    def counting(folding: _Folding) -> None:
+        rebuilt.append(folding)
+        real(folding)
+
+    monkeypatch.setattr(_Folding, "_rebuild", counting)
+    folded = fold_record(AGENT, record, all_of_them, lambda _: FREE)
+    assert set(folded.reasons.values()) == {Reason.MISMATCH}
+    assert len(folded.reasons) == wrong
+    assert folded.heads == [head]
+    assert folded.values["field.layer"] == "layer 99"
+    assert len(rebuilt) == 1
