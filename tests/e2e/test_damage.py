@@ -85,10 +85,6 @@ def nothing(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def noise(path: Path) -> None:
-    path.write_bytes(random.Random(1).randbytes(20_000))
-
-
 def one_bit_of_a_payload(path: Path) -> None:
     """SQLite's own check passes over this."""
     connection = sqlite3.connect(path)
@@ -113,19 +109,12 @@ def the_schema(path: Path) -> None:
     overwrite_page(path, 1, random.Random(3))
 
 
-def half_of_it(path: Path) -> None:
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 8192 * 4096])
-
-
 DAMAGES = [
     nothing,
-    noise,
     one_bit_of_a_payload,
     one_bit_of_a_header,
     a_page_of_the_log,
     the_schema,
-    half_of_it,
 ]
 
 

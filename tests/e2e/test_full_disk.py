@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster, Node, equal, files_with, until
+from tests.support.cluster import Cluster, files_with, until
+from tests.support.quick import Quick, found, quick_node, same
 from tests.support.small_disk import SmallDisk, small_disk
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -30,58 +31,51 @@ def cluster(tmp_path: Path, disk: SmallDisk) -> Iterator[Cluster]:
     made.stop()
 
 
-def node_on(cluster: Cluster, disk: SmallDisk, *, up: bool) -> Node:
-    node = Node(disk.path, "b")
-    node("init", "--name", "b", "--no-recovery")
-    cluster.nodes.append(node)
-    if up:
-        node.up()
-    return node
+def assert_refused(node: Quick, code: str, mount: Path, text: str = "no room for this") -> None:
+    error = node.ask("remember", agent="muse", text=text)["error"]
+    assert error["code"] == code, error
+    assert str(mount) in error["message"]
 
 
-def assert_refused(node: Node, code: str, mount: Path, text: str = "no room for this") -> None:
-    said = node.run("remember", "muse", text)
-    assert (said.code, said.error["code"]) == (1, code), said.error
-    assert str(mount) in said.error["message"]
+def forget(node: Quick, record: str) -> None:
+    assert node.do("forget", agent="muse", record=record, reason="private")["left"] == []
 
 
 def test_S_F10_on_a_full_disk_reading_and_forgetting_work_and_pulling_waits(
     cluster: Cluster, disk: SmallDisk
 ) -> None:
     """And everything goes on by itself when there is room again."""
-    a, b = cluster.node("a"), node_on(cluster, disk, up=True)
+    a, b = quick_node(cluster, cluster.root, "a"), quick_node(cluster, disk.path, "b")
     cluster.pair(a, b)
-    a("agent", "create", "muse")
-    kept = a("remember", "muse", "The kite is in the attic")["record"]
-    gone = a("remember", "muse", SECRET)["record"]
-    equal(a, b)
+    found(a)
+    kept, gone = a.remember("The kite is in the attic"), a.remember(SECRET)
+    same(a, b)
     reserve = b.home / "reserve"
     assert reserve.stat().st_size == disk.path.stat().st_blksize * 256  # a sixteenth
-    assert b("status")["alerts"] == [], "positive control"
+    assert b.do("status")["alerts"] == [], "positive control"
     disk.fill()
-    a("remember", "muse", "written while B has no room")
+    a.remember("written while B has no room")
     assert_refused(b, "disk_full", disk.path)
     until(lambda: reason_of(b) == "disk_full", "the reason")
-    assert str(disk.path) in str([x for x in b("status")["alerts"] if x["code"] == "disk"])
+    assert str(disk.path) in b.alert("disk")
     assert b.finds("kite attic") == [kept]
     assert files_with(b.home, SECRET), "positive control"
-    b("forget", "muse", gone, "--reason", "private")
+    forget(b, gone)
     assert files_with(b.home, SECRET) == []
-    assert b.state(gone) == "erased"
     assert not reserve.exists()
-    b("sync", "--once")
+    b.do("sync", once=True)
     assert b.finds("no room") == [], "what the reserve gave back is not for pulling"
     disk.make_room()
-    equal(a, b)
+    same(a, b)
     assert b.finds("no room") != []
-    b("remember", "muse", "there is room again")
-    equal(a, b)
+    b.remember("there is room again")
+    same(a, b)
     assert reserve.exists()
-    assert b("status")["alerts"] == []
+    assert b.do("status")["alerts"] == []
 
 
-def reason_of(node: Node) -> str | None:
-    (peer,) = node("status")["peers"]
+def reason_of(node: Quick) -> str | None:
+    (peer,) = node.do("status")["peers"]
     return next((str(x["reason"]) for x in peer["agents"]), None)
 
 
@@ -89,43 +83,43 @@ def test_S_F10_without_a_running_node_a_full_disk_can_be_read_and_erased_on(
     cluster: Cluster, disk: SmallDisk
 ) -> None:
     """Also after a kill, when the write-ahead log holds the newest words."""
-    b = node_on(cluster, disk, up=True)
-    b("agent", "create", "muse")
-    gone = b("remember", "muse", SECRET)["record"]
-    kept = b("remember", "muse", "The kite is in the attic")["record"]
+    b = quick_node(cluster, disk.path, "b")
+    found(b)
+    gone, kept = b.remember(SECRET), b.remember("The kite is in the attic")
     b.down(signal.SIGKILL)
     for path in (b.home / "agents").glob("*-shm"):
         path.unlink()
     disk.fill()
     assert b.finds("kite attic") == [kept]
-    assert b("status")["running"] is False
-    assert b.run("doctor").code == 1
+    assert b.do("status")["running"] is False
+    assert b.do("doctor")["ok"] is False
     assert_refused(b, "disk_full", disk.path)
-    b("forget", "muse", gone, "--reason", "private")
+    forget(b, gone)
     assert files_with(b.home, SECRET) == []
     disk.make_room()
-    b("remember", "muse", "there is room again")
-    assert b("doctor")["ok"]
+    b.remember("there is room again")
+    assert b.do("doctor")["ok"]
 
 
 def test_S_F10_a_read_only_disk_can_be_read(cluster: Cluster, disk: SmallDisk) -> None:
     """Closed well or killed; what was written last is there, and a write names the mount."""
-    b = node_on(cluster, disk, up=False)
-    b("agent", "create", "muse")
-    first = b("remember", "muse", "The kite is in the attic")["record"]
+    b = quick_node(cluster, disk.path, "b", up=False)
+    found(b)
+    first = b.remember("The kite is in the attic")
     disk.read_only(yes=True)
     assert b.finds("kite attic") == [first]
     assert_refused(b, "read_only", disk.path)
     disk.read_only(yes=False)
     b.up()
-    last = b("remember", "muse", "The boat leaves at dawn")["record"]
+    last = b.remember("The boat leaves at dawn")
     b.down(signal.SIGKILL)
     assert [p for p in (b.home / "agents").glob("*-wal") if p.stat().st_size], "positive control"
     disk.read_only(yes=True)
-    assert b.finds("boat dawn") == [last]
-    assert b("show", "muse", first)["text"] == "The kite is in the attic"
-    assert [x["code"] for x in b("status")["alerts"]] == ["disk"]
+    said = b.run("search", "muse", "boat dawn")
+    assert [r["record"] for r in said.result["results"]] == [last], "by a command of its own"
+    assert b.do("show", agent="muse", record=first)["text"] == "The kite is in the attic"
+    assert [x["code"] for x in b.do("status")["alerts"]] == ["disk"]
     assert_refused(b, "read_only", disk.path)
     disk.read_only(yes=False)
-    b("remember", "muse", "writable again")
-    assert b("doctor")["ok"]
+    b.remember("writable again")
+    assert b.do("doctor")["ok"]

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from keys.limits import IMPORT_LINE_BYTES_MAX, TEXT_BYTES_MAX
-from tests.support.cluster import Cluster, equal
+from tests.support.cluster import Cluster
+from tests.support.quick import found as found_agent
+from tests.support.quick import quick_node, same
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -35,9 +37,9 @@ def test_S_F4_a_large_record_replicates_or_is_refused_where_it_is_written(
     cluster: Cluster,
 ) -> None:
     """1 MiB less and more a byte arrive whole; beyond what fits the limit is named."""
-    a, b = cluster.node("a"), cluster.node("b")
+    a, b = (quick_node(cluster, cluster.root, name) for name in ("a", "b"))
     cluster.pair(a, b)
-    a("agent", "create", "muse")
+    found_agent(a)
     fits, refused = [MIB - 1, MIB + 1], [TEXT_BYTES_MAX + 1, 20_000_000]
     rows = cluster.root / "rows.jsonl"
     lines = [json.dumps({"text": text_of(size)}) for size in (*fits, *refused)]
@@ -48,11 +50,11 @@ def test_S_F4_a_large_record_replicates_or_is_refused_where_it_is_written(
     assert found.keys() == {3, 4}
     assert str(TEXT_BYTES_MAX) in found[3]
     assert str(IMPORT_LINE_BYTES_MAX) in found[4]
-    equal(a, b)
+    same(a, b)
     assert len(b.finds("small")) == 1
     for size in fits:
         (record,) = b.finds(f"size{size}")
-        assert b("show", "muse", record)["text"] == text_of(size)
+        assert b.do("show", agent="muse", record=record)["text"] == text_of(size)
 
 
 def test_S_F1_many_large_files_share_one_bound_of_memory(tmp_path: Path) -> None:
