@@ -79,6 +79,8 @@ soak: $(VENV)/.stamp-dev ## long runs, one after the other; ARGS=--help: of the 
 	@$(BIN)/python -m tests.sim.soak $(ARGS)
 	@$(BIN)/python -m tests.awaits.run $(AWAITS)
 	@$(BIN)/python -m tests.fuzz.run $(FUZZ)
+	@CRASH_ROUNDS=$${CRASH_ROUNDS:-1000} CRASH_CUTS=$${CRASH_CUTS:-1000} CRASH_STRIDE=$${CRASH_STRIDE:-1} \
+		$(BIN)/python -m pytest tests/crash --timeout=0
 
 sim: $(VENV)/.stamp-dev ## one simulated run; SEED=n repeats one
 	@$(BIN)/python -m tests.sim.run $(if $(SEED),--seed $(SEED)) $(ARGS)
