@@ -18,6 +18,7 @@ import keys.codec as codec
 from keys.errors import AmbiguousError, NotFoundError, RefusedError, UsageError
 from keys.ids import RecordId, prefix_range
 from keys.limits import LIST_LIMIT_MAX, QUERY_BYTES_MAX, WALL_MS_MAX
+from memory.ranking import Ranking
 from memory.rows import LIVE_STATES
 from memory.scope import Scope
 from memory.store import AgentStore
@@ -122,14 +123,14 @@ def search(
     if not terms:
         return []
     where, values, join = _where(filters, now_us, readers=True)
-    values |= {"match": match_expression(terms), "limit": _limit(limit)}
+    found = Ranking(store.connection, join, where, values).best(terms, _limit(limit))
+    # The wide rows are read of those that are returned, not of all that match.
+    places = ", ".join(str(n) for n, _ in found)
     rows = store.connection.execute(
-        f"SELECT {_SEEN}, -bm25(words) AS score FROM words JOIN record AS r ON r.n = words.rowid"  # noqa: S608
-        f" {join} WHERE words MATCH :match AND {where}"
-        " ORDER BY score DESC, r.record LIMIT :limit",
-        values,
-    ).fetchall()
-    return _seen(store.connection, rows)
+        f"SELECT {_SEEN}, 0.0 FROM record AS r WHERE r.n IN ({places})"  # noqa: S608 - numbers
+    )
+    seen = {row[0]: row[:-1] for row in rows}
+    return _seen(store.connection, [(*seen[n], score) for n, score in found])
 
 
 def explain(

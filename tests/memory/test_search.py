@@ -307,3 +307,21 @@ def test_M_A15_what_is_gone_is_not_found(
         assert node.search("gnat") == [control]
         found = search(node.store, node.readers, "the gnat", Filters(), limit=9, now_us=0)
         assert [seen.record for seen in found] == [control]
+
+
+def test_a_common_word_does_not_hide_what_holds_the_rare_one(
+    a: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranked by the rarer words, each common one a little more; the same records are found."""
+    monkeypatch.setattr("memory.ranking.COMMON_MATCHES", 3)
+    many = [a.remember(f"the visitor came on day {i}") for i in range(8)]
+    rare = a.remember("a heron stood there")
+    both = a.remember("the visitor saw a heron at the pond, and a boat, and two children")
+    hidden = a.remember("the visitor and the heron again")
+    a.retire(hidden)
+    assert a.search("visitor heron", limit=2) == [both, rare], "the common word decides"
+    assert a.search("heron visitor", limit=1) == [both]
+    found = a.search("visitor heron", limit=20)
+    assert set(found) == {*many, rare, both}, "where the rare ones are too few, all are ranked"
+    assert set(a.search("visitor", limit=20)) == {*many, both}, "common words alone"
+    assert hidden not in found
