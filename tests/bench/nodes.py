@@ -88,7 +88,7 @@ class _Pair:
         first_s = _timed(lambda: self._search(0))
         searches = sorted(_timed(lambda i=i: self._search(i)) for i in range(SEARCHES))  # type: ignore[misc]
         return {
-            "records": self.written,
+            "records_in_the_end": self.written,
             "cold_sync_per_s": round(count / seconds),
             "cold_sync_peak_mib": peak,
             "in_sync_check_bytes": in_sync["bytes"],

@@ -21,7 +21,7 @@ from tests.crash.program import open_author
 ROOT = Path(__file__).parents[2]
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "200"))
 SEED = int(os.environ.get("CRASH_SEED", "11"))
-CHECKED_EVERY = 10  # rounds; the acknowledgements are compared after each
+CHECKED_EVERY = 25  # rounds; the acknowledgements are compared after each
 FOR_EVER = 10**9
 
 

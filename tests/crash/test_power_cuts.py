@@ -23,7 +23,7 @@ from tests.crash.checks import Held
 from tests.crash.program import NORMAL, open_author
 
 ROOT = Path(__file__).parents[2]
-CUTS = int(os.environ.get("CRASH_CUTS", "100"))
+CUTS = int(os.environ.get("CRASH_CUTS", "40"))
 SEED = int(os.environ.get("CRASH_SEED", "5"))
 ACTS = 40
 DEEP_EVERY = 10  # cuts: rebuild, audit and scan after these

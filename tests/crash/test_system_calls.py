@@ -18,7 +18,7 @@ from tests.support.byte_scan import found_in
 ROOT = Path(__file__).parents[2]
 STRACE = shutil.which("strace")
 CALLS = "pwrite64,fdatasync,fsync,ftruncate,unlink,rename"
-STRIDE = int(os.environ.get("CRASH_STRIDE", "24"))  # 1: a crash at every one
+STRIDE = int(os.environ.get("CRASH_STRIDE", "48"))  # 1: a crash at every one
 ACTS = ("append", "pull", "forget")
 pytestmark = pytest.mark.skipif(STRACE is None, reason="strace is missing: install it")
 
