@@ -12,7 +12,7 @@ import pytest
 from tests.awaits.lines import PHASES, Line, Shared, all_lines
 
 ROOT = Path(__file__).parents[2]
-KILLS = 8
+KILLS = 5
 SEED = 3
 REACHED_MIN = 0.9
 REACHED_WITHOUT_MULTICAST_MIN = 0.85  # no network of our own: nodes do not look for each other
