@@ -237,6 +237,14 @@ def is_unclean(store: AgentStore) -> bool:
     return found.fetchone() is not None
 
 
-def quick_check(store: AgentStore) -> str:
-    """SQLite's own check of the file: ``ok`` or what is wrong."""
-    return str(store.connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+def file_steps(store: AgentStore, audit: Audit) -> Iterator[None]:
+    """SQLite's own check of the file, in steps of one table; what is wrong is ``damage``."""
+    tables = store.connection.execute(
+        "SELECT 'sqlite_schema' UNION ALL"
+        " SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
+    ).fetchall()
+    for (table,) in tables:
+        found = store.connection.execute("SELECT * FROM pragma_quick_check(?)", (table,)).fetchone()
+        if found[0] != "ok":
+            audit.damage.append(f"{table}: {found[0]}")
+        yield

@@ -89,11 +89,12 @@ def acts(folder: Path, count: int, seed: int) -> None:
         number += 1
         if live and source.random() < 0.3:
             gone = source.choice(sorted(live))
-            erase(author, live.pop(gone), NOW_US + number)
-            what = f"forgot {gone}"
+            record = live.pop(gone)
+            erase(author, record, NOW_US + number)
+            what = f"forgot {gone} {record.hex()}"
         else:
-            live[number] = write(author, number)
-            what = f"wrote {number}"
+            record = live[number] = write(author, number)
+            what = f"wrote {number} {record.hex()}"
         (log,) = author.store.logs.rows()
         os.write(1, f"ack {log.tip.seq} {log.tip.hash.hex()} {what}\n".encode())
 

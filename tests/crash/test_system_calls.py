@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.support.byte_scan import found_in
 ROOT = Path(__file__).parents[2]
 STRACE = shutil.which("strace")
 CALLS = "pwrite64,fdatasync,fsync,ftruncate,unlink,rename"
-STRIDE = int(os.environ.get("CRASH_STRIDE", "48"))  # 1: a crash at every one
+STRIDE = int(os.environ.get("CRASH_STRIDE", "64"))  # 1: a crash at every one
 ACTS = ("append", "pull", "forget")
 pytestmark = pytest.mark.skipif(STRACE is None, reason="strace is missing: install it")
 
@@ -40,24 +41,30 @@ def prepared(tmp_path: Path) -> Path:
     return folder
 
 
-def _run(folder: Path, act: str, *options: str) -> tuple[bool, bool]:
-    """Whether the act of a process under strace was begun, and acknowledged."""
+def _run(folder: Path, act: str, *options: str, killed: bool) -> bool:
+    """Whether the act of a process under strace, which is ``killed`` or not, was acknowledged."""
     command = ["strace", "-f", *options, sys.executable, "-m", "tests.crash.program", act]
     environ = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [*command, str(folder)], cwd=ROOT, env=environ, capture_output=True, text=True, check=False
     )
-    return "begin" in done.stdout, "done" in done.stdout
+    assert (done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)) is killed, done.stderr
+    assert killed or done.returncode == 0, done.stderr
+    return "done" in done.stdout
 
 
-def _calls(folder: Path, act: str, trace: Path) -> list[tuple[str, int]]:
+def _calls(folder: Path, act: str, trace: Path) -> tuple[list[tuple[str, int]], int]:
     """Each call that the act makes, its opening of the files included: which, and its how many-th.
 
-    strace counts the calls of each name by themselves.
+    And how many come before it is said to be done. strace counts the calls of each name by
+    themselves.
     """
-    assert _run(folder, act, "-e", f"trace={CALLS}", "-o", str(trace)) == (True, True)
-    names = re.findall(rf"^\d+ +({CALLS.replace(',', '|')})\(", trace.read_text(), re.MULTILINE)
-    return [(name, names[: i + 1].count(name)) for i, name in enumerate(names)]
+    assert _run(folder, act, "-e", f"trace={CALLS},write", "-o", str(trace), killed=False)
+    lines = re.findall(r"^\d+ +(\w+)\((.*)", trace.read_text(), re.MULTILINE)
+    said = next(i for i, (_, rest) in enumerate(lines) if rest.startswith('1, "done'))
+    names = [name for name, _ in lines if name != "write"]
+    before = sum(name != "write" for name, _ in lines[:said])
+    return [(name, names[: i + 1].count(name)) for i, name in enumerate(names)], before
 
 
 @pytest.mark.slow
@@ -69,20 +76,24 @@ def test_X_78_a_crash_at_any_system_call(
     for act in ACTS:
         whole = tmp_path / act
         shutil.copytree(prepared, whole)
-        calls = _calls(whole, act, tmp_path / "trace")
+        calls, before = _calls(whole, act, tmp_path / "trace")
         total += len(calls)
-        for name, number in calls[len(calls) % STRIDE :: STRIDE]:
+        # A sample, with the last call before the acknowledgement and the first one after it.
+        for place in sorted({*range(len(calls) % STRIDE, len(calls), STRIDE), before - 1, before}):
+            name, number = calls[place]
             folder = tmp_path / f"{act}-{name}-{number}"
             shutil.copytree(prepared, folder)
             inject = f"inject={name}:signal=SIGKILL:when={number}"
-            _, done = _run(folder, act, "-e", f"trace={name}", "-e", inject, "-o", "/dev/null")
+            options = ("-e", f"trace={name}", "-e", inject, "-o", "/dev/null")
+            done = _run(folder, act, *options, killed=True)
+            assert done is (place >= before), f"{act}, {name} number {number}"
             tried, acknowledged = tried + 1, acknowledged + done
             _check(prepared, folder, act, done=done, why=f"{act}, {name} number {number}")
             shutil.rmtree(folder)
     with capsys.disabled():
         sys.stdout.write(f"\n{total} system calls, {tried} crashes, {acknowledged} acknowledged\n")
     assert total > 100, "positive control: the acts do write"
-    assert acknowledged < tried, "positive control: the process was killed"
+    assert 0 < acknowledged < tried, "positive control: killed before it was said, and after"
 
 
 def _check(prepared: Path, folder: Path, act: str, *, done: bool, why: str) -> None:

@@ -1,5 +1,6 @@
 """A failure at any statement leaves all of an act or nothing, on disk and in memory (S-H8)."""
 
+import random
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -13,13 +14,14 @@ from crdt.fingerprint import FingerprintKey
 from crdt.log import AheadTombstone
 from keys.errors import StoreError
 from keys.ids import RecordId
-from memory.audit import verify_log
+from memory.audit import Audit, file_steps, verify_log
 from memory.forgetting import is_clean
 from memory.notes import Note
 from memory.store import AgentStore
 from memory.writing import remember_batch
 from tests.support.author import certify, device_key, owner_key, seeded
 from tests.support.byte_scan import found_in
+from tests.support.damage import checkpoint, overwrite_page, pages_of
 from tests.support.failing import FailingConnection
 from tests.support.memory_checks import Model, assert_same_model, assert_sound, model_of
 from tests.support.memory_world import Node, World
@@ -256,3 +258,24 @@ def test_S_G6_entries_gone_from_the_log_are_found_and_fetched_again(scene: Scene
     node.store.add_statements(scene.a.store.statements(), node.now_us)
     scene.world.pull(node, scene.a)
     assert (node.store.vector(), node.digest) == (vector, digest)
+
+
+def test_S_G1_damage_to_an_index_is_found_in_the_file_where_the_log_verifies(scene: Scene) -> None:
+    """The signed log says nothing of the indexes beside it; SQLite's own check does."""
+    node = scene.copy(0)
+    assert _file_damage(node) == [], "positive control"
+    node.close()
+    (path,) = node.home.glob("*.db")
+    checkpoint(path)
+    for number in pages_of(path, "print_record"):
+        overwrite_page(path, number, random.Random(number))
+    node.reopen()
+    assert verify_log(node.store).problems == []
+    (found,) = _file_damage(node)
+    assert found.startswith("print: ")
+
+
+def _file_damage(node: Node) -> list[str]:
+    audit = Audit()
+    assert sum(1 for _ in file_steps(node.store, audit)) > 10, "a step for each table"
+    return audit.damage

@@ -325,3 +325,21 @@ def test_a_common_word_does_not_hide_what_holds_the_rare_one(
     assert set(found) == {*many, rare, both}, "where the rare ones are too few, all are ranked"
     assert set(a.search("visitor", limit=20)) == {*many, both}, "common words alone"
     assert hidden not in found
+
+
+def test_where_words_are_common_every_node_ranks_alike(
+    world: World, a: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the order in which the records arrived, and their local numbers with it."""
+    monkeypatch.setattr("memory.ranking.COMMON_MATCHES", 3)
+    monkeypatch.setattr("memory.ranking.CANDIDATES", 4)
+    b = world.join("b")
+    for i in range(6):
+        b.remember(f"the visitor saw a heron, a pond and number {i}")
+        a.remember(f"the visitor saw a heron, a pond and number {i + 50}")
+    a.remember("a heron by a pond")
+    assert a.search("visitor heron pond") != b.search("visitor heron pond")
+    world.settle("a", "b")
+    for query in ("visitor heron pond", "heron", "visitor pond late"):
+        for limit in (1, 3, 20):
+            assert a.search(query, limit=limit) == b.search(query, limit=limit) != []

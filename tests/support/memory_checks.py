@@ -8,6 +8,7 @@ from crdt.fingerprint import fingerprints
 from keys.ids import RecordId
 from memory.audit import verify_log
 from memory.query import Filters, list_records
+from memory.store import AgentStore
 from tests.support.memory_world import Node
 
 # The read model by record id: local numbers, times of arrival and counters aside.
@@ -44,6 +45,11 @@ def model_of(node: Node, *, local: bool = False) -> Model:
     )
     wanted = _MODEL | _LOCAL if local else _MODEL
     return {name: sorted(connection.execute(sql), key=repr) for name, sql in wanted.items()}
+
+
+def intact(store: AgentStore) -> bool:
+    """Whether SQLite finds nothing wrong with the whole file."""
+    return bool(store.connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
 
 
 def assert_same_model(expected: Model, actual: Model, why: str) -> None:
