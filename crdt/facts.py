@@ -17,6 +17,10 @@ MARK: Final = "mark."
 TAG: Final = "tag."
 FIELD: Final = "field."
 BODY: Final = "body."
+# Whose part a record is: of these kinds, by these keys of its creation, 16 bytes each. An erased
+# owner erases it like any other source (R13, R31).
+PART_KINDS: Final = frozenset({"property", "relation", "section"})
+OWNER_KEYS: Final = ("body.entity", "body.file", "body.from", "body.to")
 FACT_INITIALS: Final = MARK[0] + NEXT[0]  # no other key of a record starts with these letters
 # ``bytes.fromhex`` alone also takes white space.
 _RECORD_DIGITS: Final = re.compile(f"[0-9a-f]{{{2 * RECORD_BYTES}}}").fullmatch

@@ -11,7 +11,7 @@ No clock and no order of arrival enters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -22,6 +22,8 @@ from crdt.facts import (
     FACT_INITIALS,
     MARK,
     NEXT,
+    OWNER_KEYS,
+    PART_KINDS,
     Fact,
     Reason,
     RecordFold,
@@ -142,11 +144,21 @@ def in_order(entries: Iterable[Stored]) -> list[Stored]:
 
 
 def sources_of(body: dict[str, Scalar]) -> list[RecordId]:
-    """The records that ``body.derived_from`` names: 16 bytes each, one after the other."""
+    """What a record is made from: ``body.derived_from``, 16 bytes each, and whose part it is."""
+    owners = owners_of(body)
     packed = body.get("body.derived_from")
     if not isinstance(packed, bytes) or len(packed) % RECORD_BYTES:
+        return owners
+    ids = [RecordId(packed[i : i + RECORD_BYTES]) for i in range(0, len(packed), RECORD_BYTES)]
+    return ids + owners if owners else ids
+
+
+def owners_of(body: Mapping[str, Scalar]) -> list[RecordId]:
+    """The records that a part belongs to: what ``OWNER_KEYS`` of its creation name."""
+    if body.get("kind") not in PART_KINDS:
         return []
-    return [RecordId(packed[i : i + RECORD_BYTES]) for i in range(0, len(packed), RECORD_BYTES)]
+    found = [body.get(key) for key in OWNER_KEYS]
+    return [RecordId(v) for v in found if isinstance(v, bytes) and len(v) == RECORD_BYTES]
 
 
 class _Folding:

@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import keys.codec as codec
 from crdt.entry import Header, LogId, PayloadKind, decode_header
 from crdt.facts import Reason, RecordFold, Stored, Verdict
 from crdt.fingerprint import FingerprintKey, fingerprints
@@ -22,7 +23,8 @@ from keys.ids import AgentId, RecordId
 from memory.foldkeys import committed
 from memory.judge import Judge, LogJudge, OpeningsJudge
 from memory.logs import LogRow, Logs, NewEntry
-from memory.rows import COMPARED_KINDS, Row, VersionRow, build_row, what_shows
+from memory.rows import Row, VersionRow, build_row, what_shows
+from memory.shapes import compared_value
 from memory.tables import NEVER_SEEN, EntryRow, Old, Tables
 
 
@@ -86,11 +88,13 @@ class Folder:
     def prints_of(self, record: bytes) -> list[Fingerprint]:
         """The fingerprints that a tombstone of ``record`` lists: those of its text, if compared."""
         found = self._db.execute(
-            "SELECT text, kind FROM record WHERE record = ?", (record,)
+            "SELECT kind, text, detail FROM record WHERE record = ?", (record,)
         ).fetchone()
-        if found is None or found[1] not in COMPARED_KINDS or not found[0]:
+        if found is None:
             return []
-        return fingerprints(self.keys, found[0])
+        kind, text, detail = found
+        value = compared_value(kind, text, codec.unpack(detail).get("body", {}))
+        return fingerprints(self.keys, value) if value else []
 
     def refold(
         self, records: Iterable[bytes], new: Sequence[NewEntry] = ()
@@ -264,9 +268,9 @@ class Folder:
     def _prints(self, batch: Batch) -> dict[bytes, tuple[list[bytes], bool]]:
         """Per record that takes part in R27: the macs of its text, and whether it refuses them."""
         macs: dict[bytes, list[bytes]] = {
-            record: [p.mac for p in fingerprints(self.keys, row.text)]
+            record: [p.mac for p in fingerprints(self.keys, value)]
             for record, row in batch.rows.items()
-            if row.kind in COMPARED_KINDS and row.text
+            if (value := row.value)
         }
 
         def macs_of(record: bytes) -> set[bytes]:

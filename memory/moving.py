@@ -23,8 +23,8 @@ from keys.signing import random_bytes
 from memory.authoring import Author, Commit
 from memory.notes import Note, check_note, creation_ops
 from memory.query import Seen, get
-from memory.rows import COMPARED_KINDS
 from memory.scope import Scope
+from memory.shapes import COMPARED_KINDS
 from memory.store import AgentStore
 from memory.writing import MARK_ID_BYTES, live_duplicate, refuse_returning
 
@@ -154,7 +154,7 @@ def _import(
         return None
     retired = row.state in ("deprecated", "superseded")
     if note.kind in COMPARED_KINDS:
-        macs = [p.mac for p in fingerprints(store.keys, note.text)]
+        macs = [p.mac for p in fingerprints(store.keys, note.value)]
         live = live_duplicate(store, macs, note.kind, now_us)
         if not retired and (live is not None or any((m, note.kind) in values for m in macs)):
             return None

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crdt.facts import TAG
+from crdt.facts import BODY, TAG
 from crdt.payload import Op, put
 from keys.errors import UsageError
 from keys.ids import RecordId
@@ -22,8 +22,9 @@ from keys.limits import (
 )
 from keys.signing import random_bytes
 from memory.rows import CATEGORIES, LAYERS, PROVENANCES, TIME_US_MAX
+from memory.shapes import KINDS, compared_value
 
-WRITABLE_KINDS = ("observation", "turn")
+WRITABLE_KINDS = tuple(kind for kind in KINDS if kind != "layer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,12 @@ class Note:
     derived_from: tuple[RecordId, ...] = ()
     imported: bytes | None = None  # the run of an import; makes an observation wait (R21)
     extra: tuple[tuple[str, str | int | float | bytes | None], ...] = ()
+
+    @property
+    def value(self) -> str:
+        """What its fingerprint is made of; empty where it is not compared (R27)."""
+        body = {k.removeprefix(BODY): v for k, v in self.extra if k.startswith(BODY)}
+        return compared_value(self.kind, self.text, body)
 
 
 def creation_ops(note: Note) -> list[Op]:

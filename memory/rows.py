@@ -18,14 +18,13 @@ from crdt.payload import Scalar
 from keys.authority import Authority
 from keys.ids import RecordId
 from keys.statements import Statement
+from memory.shapes import Body, compared_value
 
 LAYERS: Final = ("day", "week", "month", "year", "decade", "century", "millennium")
 CATEGORIES: Final = ("fact", "preference", "rule", "context", "episode")
 PROVENANCES: Final = ("user", "agent", "tool", "file", "web", "import")
 GATED_PROVENANCES: Final = frozenset({"tool", "file", "web", "import"})
 GATED_KINDS: Final = frozenset({"identity", "skill"})
-# Kinds whose values are compared by fingerprint (R27: turns, diary lines and files are not).
-COMPARED_KINDS: Final = frozenset({"observation", "perspective", "property", "relation", "summary"})
 LIVE_STATES: Final = frozenset({"new", "current"})
 TIME_US_MAX: Final = 2**62 - 1  # and as far before 1970: a record shows no time beyond
 
@@ -72,6 +71,17 @@ class Row:
     sources: list[bytes] = field(default_factory=list)
     origin: bytes | None = None  # the id it had where it was imported from
     detail: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def body(self) -> Body:
+        """``body.*`` as put by its creation, without the prefix and without the columns."""
+        body: Body = self.detail.get("body", {})
+        return body
+
+    @property
+    def value(self) -> str:
+        """What its fingerprint is made of; empty where it is not compared (R27)."""
+        return compared_value(self.kind, self.text, self.body)
 
 
 def build_row(
@@ -245,7 +255,10 @@ def content(values: dict[str, Scalar]) -> bytes:
 
 def _fill(row: Row, fold: RecordFold) -> None:
     body, values = fold.body, fold.values
+    row.title = _text(values.get("field.title"))
     row.text = _text(body.get("body.text")) or ""
+    if row.kind == "entity" and row.title:
+        row.text = row.title  # what it is called now is what it is found by
     row.category = _word(body.get("body.category"), CATEGORIES, "fact")
     row.provenance = _word(body.get("body.provenance"), PROVENANCES, "import")
     row.source = _text(body.get("body.source"))
@@ -258,7 +271,6 @@ def _fill(row: Row, fold: RecordFold) -> None:
     weight = values.get("field.weight")
     is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
     row.weight = float(weight) if is_number and weight is not None else 1.0
-    row.title = _text(values.get("field.title"))
     row.valid_to = _int(values.get("field.valid_to"))
     row.expires = _int(values.get("field.expires_at"))
     row.tags = sorted([k[len(TAG) :] for k in values if k.startswith(TAG)])

@@ -74,6 +74,7 @@ class Standings:
             self._db,
             "SELECT record FROM record AS r WHERE state = own AND duplicate IS NULL"
             " AND own IN ('new', 'current')"
+            " AND kind NOT IN ('property', 'relation', 'section')"
             " AND NOT EXISTS (SELECT 1 FROM link WHERE link.n = r.n AND what = 'source')"
             " AND NOT EXISTS (SELECT 1 FROM link WHERE target = r.record AND what = 'source')"
             " AND NOT EXISTS (SELECT 1 FROM tombstone WHERE tombstone.record = r.record)"
@@ -114,6 +115,8 @@ class Standings:
             return Standing("returning", None)
         if own not in LIVE_STATES:
             return Standing(own, None)
+        if self._without_owner(n):
+            return Standing("withheld", None)
         if any(self._refused(mac, n) for mac in macs):
             return Standing("returning", None)
         first = min((self._first_live(mac, kind) for mac in macs), default=record)
@@ -123,6 +126,15 @@ class Standings:
         return self._one(
             "SELECT 1 FROM tombstone WHERE record = ? AND effective = 1 AND chained = 0", record
         )
+
+    def _without_owner(self, n: int) -> bool:
+        """Whether a part belongs to a record that is here and not live, as its own state says."""
+        found = self._db.execute(
+            "SELECT 1 FROM link JOIN record ON record.record = link.target WHERE link.n = ?"
+            " AND link.what = 'owner' AND record.own NOT IN ('new', 'current')",
+            (n,),
+        )
+        return found.fetchone() is not None
 
     def held(self) -> set[bytes]:
         """The records that read withheld or returning."""

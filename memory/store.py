@@ -299,7 +299,7 @@ class AgentStore:
         """The read model from nothing: what ``rebuild`` does."""
         self.connection.execute("UPDATE version_gate SET open = 1")
         self.connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
-        for table in ("version", "tag", "print", "link", "record", "tombstone_print"):
+        for table in ("version", "tag", "print", "link", "named", "record", "tombstone_print"):
             self.connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
         self.connection.execute("UPDATE version_gate SET open = 0")
         self.connection.execute("UPDATE log SET verdict = x''")

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import keys.codec as codec
 from crdt.payload import decode_tombstone
 from memory.rows import LIVE_STATES, Row, VersionRow
+from memory.shapes import names_of, owners_in
 from memory.terms import index_terms
 
 _COLUMNS: Final = (
@@ -281,7 +282,7 @@ class Tables:
                 "INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)",
                 (number, index_terms(found[0])),
             )
-        for table in ("tag", "print", "link"):
+        for table in ("tag", "print", "link", "named"):
             self._db.execute(f"DELETE FROM {table} WHERE n = ?", (number,))  # noqa: S608 - constants
         self._db.execute("UPDATE version_gate SET open = 1")
         self._db.execute("DELETE FROM version WHERE n = ?", (number,))
@@ -296,6 +297,7 @@ class Tables:
         prints: Mapping[bytes, tuple[list[bytes], bool]],
     ) -> None:
         records, versions, tags, macs, links, words = [], [], [], [], [], []
+        named: list[tuple[str, str, int]] = []
         for n, row, indexed in fresh:
             detail = codec.pack(row.detail)
             records.append(_record_values(n, row, detail))
@@ -311,6 +313,8 @@ class Tables:
             links += [(s, "source", n) for s in row.sources]
             if row.origin is not None:
                 links.append((row.origin, "origin", n))
+            links += [(owner, "owner", n) for owner in owners_in(row.kind, row.body)]
+            named += [(*pair, n) for pair in names_of(row.kind, row.text, row.title, row.body)]
             if row.text and not indexed:
                 words.append((n, index_terms(row.text)))
         many = self._db.executemany
@@ -323,6 +327,8 @@ class Tables:
             many("INSERT OR IGNORE INTO print VALUES (?, ?, ?)", macs)
         if links:
             many("INSERT OR IGNORE INTO link VALUES (?, ?, ?)", links)
+        if named:
+            many("INSERT OR IGNORE INTO named VALUES (?, ?, ?)", named)
 
 
 def _is_proposal(own: str, detail: bytes) -> bool:

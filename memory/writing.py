@@ -18,8 +18,9 @@ from keys.signing import random_bytes
 from memory.authoring import Author, Commit
 from memory.notes import Note, add_tag, check_note, check_reason, check_tags, clean, creation_ops
 from memory.query import Seen, get
-from memory.rows import COMPARED_KINDS, LIVE_STATES, PROVENANCES
+from memory.rows import LIVE_STATES, PROVENANCES
 from memory.scope import Scope
+from memory.shapes import COMPARED_KINDS
 from memory.store import AgentStore
 
 MARK_ID_BYTES = 8
@@ -91,7 +92,7 @@ def _remember(
     now_us: int,
 ) -> Written:
     if note.kind in COMPARED_KINDS:
-        macs = [p.mac for p in fingerprints(store.keys, note.text)]
+        macs = [p.mac for p in fingerprints(store.keys, note.value)]
         live = next((seen[m, note.kind] for m in macs if (m, note.kind) in seen), None)
         if live is None:
             refuse_returning(store, macs)
@@ -200,7 +201,7 @@ def revise(
             derived_from=tuple(RecordId(s) for s in old.detail.get("sources", ())),
         )
     )
-    macs = [p.mac for p in fingerprints(store.keys, note.text)]
+    macs = [p.mac for p in fingerprints(store.keys, note.value)]
     if set(macs) & set(store.folder.tables.macs(record)):
         raise UsageError("the new text is the same value", record=str(record))
     with author.commit(via, now_us) as commit:

@@ -27,6 +27,9 @@ KINDS = ("observation",) * 8 + (
     "perspective",
     "property",
     "relation",
+    "section",
+    "entity",
+    "entity",
     "skill",
     "identity",
     "diary",
@@ -83,11 +86,11 @@ class Drafts:
         roll = self.rng.random()
         if not self.made or roll < 0.34:
             return self.create(log, seq)
-        if roll < 0.42:
+        if roll < 0.45:
             return self._create_derived(log, seq)
-        if roll < 0.52:
+        if roll < 0.54:
             return self._tombstone()
-        if roll < 0.60:
+        if roll < 0.61:
             return self._malformed(log, seq)
         return self._edit(log, seq, self._edit_ops())
 
@@ -103,6 +106,12 @@ class Drafts:
             put("field.layer", rng.choice(("day", "week"))),
             put("field.weight", rng.choice((0.5, 1.0))),
         ]
+        if kind in ("property", "relation", "section"):
+            keys = {"property": ("entity",), "relation": ("from", "to"), "section": ("file",)}
+            ops += [put(f"body.{key}", self.some_record()) for key in keys[kind]]
+            ops.append(put("body.name", rng.choice(("likes", "Likes ", "home"))))
+        if kind == "entity" and rng.random() < 0.5:
+            ops.append(put("field.title", rng.choice(TEXTS)))
         if rng.random() < 0.3:
             ops.append(put("tag." + rng.choice("ab"), rng.randbytes(8)))
         if rng.random() < 0.25:

@@ -33,6 +33,7 @@ from keys.limits import PAST_ENTRIES_MAX, RECORD_BYTES
 from keys.statements import Statement
 from tests.reference.places import Held, Places
 
+OWNER_KEYS = ("body.entity", "body.file", "body.from", "body.to")
 LAYERS = ("day", "week", "month", "year", "decade", "century", "millennium")
 
 
@@ -54,6 +55,14 @@ class Fact:
     def word(self) -> str:
         """The word of a ``mark`` fact."""
         return self.value.partition(" ")[0] if self.key.startswith("mark.") else ""
+
+
+def owners(put: dict[str, Scalar]) -> set[bytes]:
+    """R13: whose part a record is."""
+    if put.get("kind") not in ("property", "relation", "section"):
+        return set()
+    found = [put.get(key) for key in OWNER_KEYS]
+    return {v for v in found if isinstance(v, bytes) and len(v) == RECORD_BYTES}
 
 
 class Fold(Places):
@@ -239,7 +248,9 @@ class Fold(Places):
         out = set()
         for e in self.materialised(record):
             if not e.header.deps:
-                value = self.canonical([e]).get("body.derived_from")
+                put = self.canonical([e])
+                value = put.get("body.derived_from")
+                out |= owners(put)
                 if isinstance(value, bytes) and len(value) % RECORD_BYTES == 0:
                     out |= {value[i : i + 16] for i in range(0, len(value), RECORD_BYTES)}
         return out

@@ -7,17 +7,22 @@ What RULES.md leaves open is decided as follows.
 2. A gated record of which nothing approved is here is ``proposed``: its facts are proposals and it
    does not count as a successor, not even when a person has rejected it.
 3. A successor that is frozen still supersedes: freezing makes nothing readable (R7).
-4. An erased successor has the fingerprints that its tombstones list.
+4. The text of an entity is what it is called now.
+5. A part whose owner is here and not live, as the owner's own facts say, is withheld; values are
+   compared within their owners and names.
+6. An erased successor has the fingerprints that its tombstones list.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass, field
 
 from crdt.fingerprint import fingerprints
 from crdt.payload import Scalar
+from keys.limits import RECORD_BYTES
 from keys.statements import Statement
-from tests.reference.fold import Fact, Fold
+from tests.reference.fold import OWNER_KEYS, Fact, Fold, owners
 from tests.reference.places import Held
 
 COMPARED = ("observation", "perspective", "property", "relation", "summary")
@@ -33,6 +38,7 @@ class Believed:
     kind: str = ""
     values: dict[str, Scalar] = field(default_factory=dict)
     tags: list[str] = field(default_factory=list)
+    owners: set[bytes] = field(default_factory=set)
     duplicate: bytes | None = None
     proposal: bool = False
     prints: frozenset[bytes] = frozenset()
@@ -45,6 +51,9 @@ class Believed:
     def text(self) -> str:
         """The text that it shows."""
         text = self.values.get("body.text")
+        title = self.values.get("field.title")
+        if self.kind == "entity" and isinstance(title, str) and title:
+            return title
         return text if isinstance(text, str) else ""
 
 
@@ -106,8 +115,7 @@ def shown_record(fold: Fold, record: bytes) -> Believed:
     merged, body = fold.merged(there), fold.canonical(there)
     values = {k: v for k, v in merged.items() if k.startswith("field.")}
     values |= {k: v for k, v in body.items() if k.startswith("body.")}
-    text = values.get("body.text")
-    compared = first["kind"] in COMPARED and isinstance(text, str) and text
+    value = _compared(first["kind"], body)
     facts = fold.facts(shown)
     frozen = {f.entry for f in fold.put_facts(shown)} - {e.hash for e in there}
     made = [*there, *(e for e in shown if e.hash in frozen)]
@@ -119,14 +127,27 @@ def shown_record(fold: Fold, record: bytes) -> Believed:
         values=values,
         tags=sorted(k[4:] for k in merged if k.startswith("tag.")),
         proposal=proposal,
-        prints=frozenset(p.mac for p in fingerprints(fold.keys, str(text)))
-        if compared
-        else frozenset(),
+        prints=frozenset(p.mac for p in fingerprints(fold.keys, value)) if value else frozenset(),
+        owners=owners({**body, "kind": first["kind"]}),
         facts=[] if proposal else facts,
         acts=acts,
         created_ms=born,
         changed_ms=max([born, *times]),
     )
+
+
+def _compared(kind: Scalar, body: dict[str, Scalar]) -> str:
+    """R27: the value of a record, within its place."""
+    text, name = body.get("body.text"), body.get("body.name")
+    if kind not in COMPARED or not isinstance(text, str) or not text:
+        return ""
+    if kind in ("observation", "summary"):
+        return text
+    place = [body.get(key) for key in OWNER_KEYS] if kind in ("property", "relation") else []
+    words = [v.hex() for v in place if isinstance(v, bytes) and len(v) == RECORD_BYTES]
+    if isinstance(name, str):
+        words.append(" ".join(unicodedata.normalize("NFKC", name).casefold().split()))
+    return " ".join([*words, text])
 
 
 def _about(s: Statement, record: bytes) -> bool:
@@ -210,6 +231,8 @@ def standing(
         return "returning"
     if shown.own not in LIVE:
         return shown.own
+    if any(owner in out and out[owner].own not in LIVE for owner in shown.owners):
+        return "withheld"
     others = (refused[r] for r in out if r != record)
     return "returning" if any(prints & shown.prints for prints in others) else shown.own
 

@@ -17,8 +17,8 @@ from tests.reference.nodes import node
 from tests.reference.shrinking import shrink
 from tests.reference.worlds import World
 
-CHUNKS = 10
-WORLDS = 500  # of each chunk
+CHUNKS = 6
+WORLDS = 450  # of each chunk
 NODES = 2
 TRIES = 6  # orders in which a smaller world is tried
 
