@@ -18,24 +18,14 @@ import keys.codec as codec
 from keys.errors import AmbiguousError, NotFoundError, RefusedError, UsageError
 from keys.ids import RecordId, prefix_range
 from keys.limits import LIST_LIMIT_MAX, QUERY_BYTES_MAX, WALL_MS_MAX
+from memory.filters import LIVE, conditions
+from memory.filters import STATES as STATES
+from memory.filters import Filters as Filters
 from memory.ranking import Ranking
 from memory.rows import LIVE_STATES
 from memory.scope import Scope
 from memory.store import AgentStore
 from memory.terms import match_expression, query_terms
-
-STATES: Final = (
-    "proposed",
-    "new",
-    "current",
-    "deprecated",
-    "superseded",
-    "withheld",
-    "returning",
-    "duplicate",
-    "expired",
-    "erased",
-)
 
 _SEEN: Final = (
     "r.n, r.record, r.kind, r.state, r.duplicate, r.text, r.category, r.provenance, r.source,"
@@ -43,12 +33,6 @@ _SEEN: Final = (
     " r.created_ms, r.changed_ms, r.device, r.via, r.detail"
 )
 _FIELDS: Final = tuple(part.strip().removeprefix("r.") for part in _SEEN.split(","))
-# A duplicate stands in for its canonical record once that has expired.
-_LIVE: Final = (
-    "(r.live = 1 OR (r.duplicate IS NOT NULL AND r.state IN ('new', 'current') AND EXISTS"
-    " (SELECT 1 FROM record AS c WHERE c.record = r.duplicate AND c.expires <= :now)))"
-    " AND (r.expires IS NULL OR r.expires > :now)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +72,6 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
-    """What a reader asks to be left with; empty means any."""
-
-    kinds: Sequence[str] = ()
-    tags: Sequence[str] = ()
-    states: Sequence[str] = ()
-    layer: str | None = None
-    source: str | None = None
-    session: str | None = None
-    since_us: int | None = None
-    until_us: int | None = None
-    at_us: int | None = None
-    as_of_us: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
     """One page of a listing, how many there are in all, and where the next page starts."""
 
@@ -122,7 +90,7 @@ def search(
     terms = query_terms(query)
     if not terms:
         return []
-    where, values, join = _where(filters, now_us, readers=True)
+    where, values, join = conditions(filters, now_us, readers=True)
     found = Ranking(store.connection, join, where, values).best(terms, _limit(limit))
     # The wide rows are read of those that are returned, not of all that match.
     places = ", ".join(str(n) for n, _ in found)
@@ -141,7 +109,7 @@ def explain(
     terms = query_terms(query)
     if not terms:
         return []
-    where, values, join = _where(filters, now_us, readers=True)
+    where, values, join = conditions(filters, now_us, readers=True)
     values |= {"match": match_expression(terms), "limit": _limit(limit)}
     rows = store.connection.execute(
         f"SELECT {_SEEN}, 0.0 FROM words JOIN record AS r ON r.n = words.rowid {join}"  # noqa: S608
@@ -165,9 +133,9 @@ def list_records(
 ) -> Page:
     """Records newest first, page by page; with ``every_state`` also what is withheld."""
     scope.require(store.agent)
-    where, values, join = _where(filters, now_us, readers=not scope.every_state)
+    where, values, join = conditions(filters, now_us, readers=not scope.every_state)
     total = store.connection.execute(
-        f"SELECT count(*) FROM record AS r {join} WHERE {where}",  # noqa: S608 - see _where
+        f"SELECT count(*) FROM record AS r {join} WHERE {where}",  # noqa: S608 - see conditions
         values,
     ).fetchone()[0]
     if cursor is not None:
@@ -186,7 +154,7 @@ def list_records(
 def get(store: AgentStore, scope: Scope, record: RecordId, *, now_us: int) -> Seen:
     """One record; raises ``NotFoundError`` where there is none that this scope may see."""
     scope.require(store.agent)
-    where = "1" if scope.every_state else _LIVE
+    where = "1" if scope.every_state else LIVE
     rows = store.connection.execute(
         f"SELECT {_SEEN}, 0.0 FROM record AS r WHERE r.record = :record AND {where}",  # noqa: S608
         {"record": record, "now": now_us},
@@ -273,77 +241,6 @@ def history(store: AgentStore, scope: Scope, record: RecordId) -> list[Version]:
             )
         ]
     return sorted(out, key=lambda v: (v.time_ms, v.record, v.number))
-
-
-def _where(filters: Filters, now_us: int, *, readers: bool) -> tuple[str, dict[str, Any], str]:
-    parts: list[str] = []
-    values: dict[str, Any] = {"now": now_us}
-    join = ""
-    if filters.as_of_us is not None:
-        join = (
-            "JOIN version AS v ON v.n = r.n AND v.version = (SELECT max(version) FROM version"
-            " WHERE n = r.n AND time_ms * 1000 <= :as_of)"
-        )
-        values["as_of"] = filters.as_of_us
-    if readers and filters.as_of_us is not None:
-        parts.append(
-            "v.state IN ('new', 'current') AND r.state NOT IN ('withheld', 'erased')"
-            " AND r.duplicate IS NULL AND (r.expires IS NULL OR r.expires > :as_of)"
-        )
-    elif readers:
-        parts.append(_LIVE)
-    if readers or filters.at_us is not None:
-        at_us = filters.at_us
-        parts.append("(r.valid_to IS NULL OR r.valid_to > :at)")
-        values["at"] = filters.as_of_us or now_us if at_us is None else at_us
-        if at_us is not None:
-            parts.append("(r.valid_from IS NULL OR r.valid_from <= :at)")
-    _columns(parts, values, filters)
-    _listed(parts, values, "r.kind", "kind", filters.kinds)
-    for i, tag in enumerate(filters.tags):
-        parts.append(f"EXISTS (SELECT 1 FROM tag WHERE tag.n = r.n AND tag.tag = :tag{i})")  # noqa: S608
-        values[f"tag{i}"] = tag
-    if filters.states:
-        _states(parts, values, filters.states)
-    return " AND ".join(parts) or "1", values, join
-
-
-def _columns(parts: list[str], values: dict[str, Any], filters: Filters) -> None:
-    for column, value in (
-        ("layer", filters.layer),
-        ("source", filters.source),
-        ("session", filters.session),
-    ):
-        if value is not None:
-            parts.append(f"r.{column} = :{column}")
-            values[column] = value
-    if filters.since_us is not None:
-        parts.append("r.created_ms * 1000 >= :since")
-        values["since"] = filters.since_us
-    if filters.until_us is not None:
-        parts.append("r.created_ms * 1000 < :until")
-        values["until"] = filters.until_us
-
-
-def _listed(
-    parts: list[str], values: dict[str, Any], column: str, name: str, wanted: Sequence[str]
-) -> None:
-    if wanted:
-        names = [f"{name}{i}" for i in range(len(wanted))]
-        parts.append(f"{column} IN ({', '.join(':' + n for n in names)})")
-        values.update(zip(names, wanted, strict=True))
-
-
-def _states(parts: list[str], values: dict[str, Any], states: Sequence[str]) -> None:
-    unknown = [s for s in states if s not in STATES]
-    if unknown:
-        raise UsageError(f"no state {unknown[0]!r}", hint="one of " + ", ".join(STATES))
-    state = (
-        "CASE WHEN r.state NOT IN ('new', 'current') THEN r.state"
-        " WHEN r.expires <= :now THEN 'expired'"
-        " WHEN r.duplicate IS NOT NULL THEN 'duplicate' ELSE r.state END"
-    )
-    _listed(parts, values, state, "state", states)
 
 
 def _seen(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[Seen]:
