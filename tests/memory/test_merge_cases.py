@@ -281,4 +281,4 @@ def test_M_H22_every_read_for_readers_has_the_one_condition() -> None:
         if isinstance(function, ast.FunctionDef):
             names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
             if "_SEEN" in names:
-                assert names & {"_where", "_LIVE"}, function.name
+                assert names & {"conditions", "LIVE"}, function.name
