@@ -47,6 +47,17 @@ CATALOG: Final[dict[str, dict[str, Listed]]] = {
         "lift": Listed("memory", "Let a retired or forgotten value return."),
         "forget": Listed("erasing", "Erase a memory on every node, for good."),
     },
+    "What it knows beyond single memories": {
+        "entity": Listed("graph", "Keep persons, places, projects and what is known of them."),
+        "relation": Listed("graph", "Relate entities."),
+        "file": Listed("kinds", "Keep files verbatim, section by section."),
+        "session": Listed("kinds", "Keep what was said, turn by turn."),
+        "diary": Listed("kinds", "Keep a diary."),
+        "layer": Listed("kinds", "See and set the seven layers of an agent."),
+        "perspective": Listed("kinds", "Keep how things look: retrospective, current, future."),
+        "skill": Listed("kinds", "Keep scripts that a person has approved; Roost never runs them."),
+        "identity": Listed("kinds", "Keep who the agent is: a core, and amendments."),
+    },
     "What waits for a person": {
         "review": Listed("review", "Look at proposed memories, approve or reject them."),
         "conflicts": Listed("review", "See memories that two devices changed at once."),

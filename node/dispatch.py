@@ -24,6 +24,8 @@ from node.verbs import (
     review,
     writing,
 )
+from node.verbs.kinds import WRITING_KINDS
+from node.verbs.kindviews import READING_KINDS
 
 if TYPE_CHECKING:
     from node.network import Network
@@ -66,6 +68,8 @@ VERBS: Final[Mapping[str, Verb]] = {
     "import.begin": moving.import_begin,
     "import.lines": moving.import_lines,
     "doctor": doctoring.doctor,
+    **WRITING_KINDS,
+    **READING_KINDS,
 }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from crdt.entry import Via
 from keys.ids import DeviceId, EntryHash, RecordId
+from keys.limits import RECORD_BYTES
 from memory.query import Seen, Version
 from node.times import iso, iso_ms
 
@@ -38,11 +40,40 @@ def record_of(seen: Seen, now_us: int) -> dict[str, Any]:
         "duplicate_of": str(RecordId(seen.duplicate)) if seen.duplicate else None,
     }
     out |= {k: v for k, v in optional.items() if v is not None}
+    out |= shape_of(seen)
     successors = successors_of(seen)
     if successors:
         out["successor"] = successors[0]
         out["successors"] = successors
         out["conflict"] = len(successors) > 1
+    return out
+
+
+_SHAPES: Final[Mapping[str, Sequence[str]]] = {
+    "entity": ("root",),
+    "property": ("entity", "name"),
+    "relation": ("from", "to", "name"),
+    "section": ("file",),
+    "file": ("mutability",),
+    "turn": ("channel", "message"),
+    "summary": ("channel",),
+    "session": ("channel",),
+    "diary": ("channel",),
+    "skill": ("parameters",),
+    "perspective": ("name",),
+    "identity": ("name",),
+}
+
+
+def shape_of(seen: Seen) -> dict[str, Any]:
+    """What only records of its kind have: ids as text; a name for what is known by one."""
+    body = seen.detail.get("body", {})
+    out = {key: body[key] for key in _SHAPES.get(seen.kind, ()) if key in body}
+    for key, value in out.items():
+        if isinstance(value, bytes):
+            out[key] = str(RecordId(value)) if len(value) == RECORD_BYTES else value.hex()
+    if seen.kind in ("entity", "file", "session", "skill"):
+        out["name"] = seen.title or seen.text
     return out
 
 

@@ -156,7 +156,19 @@ def test_completion_scripts_call_roost(roost: Roost) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("roost re", ["remember", "revise", "retire", "reinstate", "review", "revoke", "rebuild"]),
+        (
+            "roost re",
+            [
+                "relation",
+                "remember",
+                "revise",
+                "retire",
+                "reinstate",
+                "review",
+                "revoke",
+                "rebuild",
+            ],
+        ),
         ("roost agent ", ["create", "list", "show", "accept"]),
         ("roost show m", ["muse", "moss"]),
     ],

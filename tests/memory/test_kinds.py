@@ -1,0 +1,352 @@
+"""Kinds beyond observations, on A, on B after sync, and on C joining late."""
+
+from pathlib import Path
+
+import pytest
+
+from crdt.entry import Via
+from keys.errors import RefusedError, RoostError, UsageError
+from keys.ids import RecordId
+from memory import files, kinds, layers
+from memory.notes import Note
+from memory.tree import Tree
+from memory.writing import RetiredError, TombstonedError
+from tests.support.author import seeded
+from tests.support.byte_scan import found_in
+from tests.support.memory_checks import assert_equal_nodes
+from tests.support.memory_world import Node, World
+
+ROOT = Path(__file__).parents[2]
+
+
+def entity(
+    node: Node, name: str, parent: RecordId | None = None, root: str = "persons"
+) -> RecordId:
+    note = Note(name)
+    return kinds.add_entity(node.author, note, root, parent, Via.LOCAL, node.now_us).record
+
+
+def prop(node: Node, record: RecordId, name: str, value: str) -> RecordId:
+    return kinds.set_property(
+        node.author, record, name, Note(value), "said so", via=Via.LOCAL, now_us=node.now_us
+    ).record
+
+
+def relate(node: Node, start: RecordId, name: str, end: RecordId) -> RecordId:
+    ends = (start, end)
+    return kinds.add_relation(node.author, ends, Note(name), Via.LOCAL, node.now_us).record
+
+
+def move(node: Node, record: RecordId, parent: RecordId | None) -> None:
+    kinds.move_entity(node.author, record, parent, Via.LOCAL, node.now_us)
+
+
+def tree(node: Node) -> Tree:
+    return Tree.of(node.store, node.readers, node.now_us)
+
+
+# -- entities, properties, relations -------------------------------------------------------------
+
+
+def test_a_property_is_corrected_and_its_history_stays(world: World, a: Node) -> None:
+    ada, bob = entity(a, "Ada"), entity(a, "Bob")
+    first = prop(a, ada, "city", "London")
+    second = prop(a, ada, "City", "Paris")
+    other = prop(a, bob, "city", "Paris")  # the same word of another entity is no duplicate
+    for node in world.everywhere():
+        assert node.state(first) == "superseded", node.name
+        assert node.state(second) == node.state(other) == "new", node.name
+        held = kinds.properties(node.store, node.readers, ada, node.now_us, "CITY")
+        assert [s.text for s in held] == ["Paris"]
+        assert node.search("London") == []
+        assert set(node.search("Paris")) == {second, other}
+
+
+def test_a_retired_value_of_a_property_returns_only_there(world: World, a: Node) -> None:
+    ada, bob = entity(a, "Ada"), entity(a, "Bob")
+    first = prop(a, ada, "city", "London")
+    a.retire(first)
+    with pytest.raises(RetiredError):
+        prop(a, ada, "city", "  london ")
+    assert a.state(prop(a, bob, "city", "London")) == "new"
+    a.forget(prop(a, ada, "phone", "555 1234"))
+    with pytest.raises(TombstonedError):
+        prop(a, ada, "phone", "555 1234")
+
+
+def test_an_erased_end_erases_and_a_withheld_end_withholds(world: World, a: Node, b: Node) -> None:
+    secret = seeded("an entity").hex()
+    ada, bob, eve = entity(a, "Ada"), entity(a, "Bob"), entity(a, f"Eve {secret}")
+    knows, fears = relate(a, ada, "knows", bob), relate(a, ada, f"fears {secret}", eve)
+    city = prop(a, bob, "city", "Rome")
+    phone = prop(a, eve, "phone", secret)
+    world.settle()
+    late = prop(b, eve, "street", secret)  # B writes while A forgets
+    assert a.forget(eve) == []
+    a.retire(bob)
+    for node in world.everywhere():
+        assert [node.state(r) for r in (eve, fears, phone, late)] == ["erased"] * 4, node.name
+        assert [node.state(r) for r in (knows, city)] == ["withheld"] * 2, node.name
+        assert node.state(ada) == "new"
+        assert node.search("Rome") == node.search("knows") == []
+        assert node.search("Ada") == [ada]  # the control
+        assert node.clean()
+        assert found_in(node.home, secret) == [], node.name
+    a.lift(bob)
+    for node in world.everywhere("d"):
+        assert [node.state(r) for r in (bob, knows, city)] == ["new"] * 3, node.name
+    assert_equal_nodes(*world.nodes.values())
+
+
+def test_r15_concurrent_moves_make_no_cycle(world: World, a: Node, b: Node) -> None:
+    one, two, three = entity(a, "one"), entity(a, "two"), entity(a, "three")
+    world.settle()
+    move(a, one, two)
+    move(b, two, three)
+    world.settle()
+    with pytest.raises(UsageError, match="itself"):
+        move(a, three, one)
+    move(a, three, None)
+    move(b, three, None)
+    world.settle()
+    move(a, two, None)
+    world.settle()
+    move(a, three, one)  # one hangs on two
+    move(b, two, three)
+    for node in world.everywhere():
+        found = tree(node)
+        assert found.broken == (min(one, two, three),), node.name
+        assert sum(parent is None for parent in found.parents.values()) == 1
+        for record in (one, two, three):
+            assert len(found.line(record)) <= 3
+    assert_equal_nodes(*world.nodes.values())
+
+
+def test_an_entity_with_children_stays_and_a_child_elsewhere_keeps_it_in_sight(
+    world: World, a: Node, b: Node
+) -> None:
+    top, mid = entity(a, "top"), entity(a, "other")
+    child = entity(a, "child", mid)
+    with pytest.raises(kinds.ChildrenError) as refused:
+        kinds.refuse_with_children(a.store, mid, a.now_us)
+    assert refused.value.details["children"] == [str(child)]
+    world.settle()
+    kinds.refuse_with_children(a.store, top, a.now_us)
+    a.retire(top)
+    orphan = entity(b, "orphan", top)
+    for node in world.everywhere():
+        found = tree(node)
+        assert found.lost == (top,), node.name
+        assert found.parents[orphan] is None
+        assert found.parents[child] == mid
+
+
+def test_S_E8_one_name_on_two_devices_stays_two_records(world: World, a: Node, b: Node) -> None:
+    records = {entity(a, "Ada"), entity(b, "ADA")}
+    world.settle()
+    assert entity(a, "ada") == min(records) == entity(b, " Ada ")
+    for node in world.everywhere():
+        assert set(node.search("ada")) == records
+
+
+def test_a_rename_is_found_by_its_new_name(world: World, a: Node) -> None:
+    ada = entity(a, "Ada")
+    kinds.rename_entity(a.author, ada, "Countess", Via.LOCAL, a.now_us)
+    for node in world.everywhere():
+        assert node.search("Countess") == [ada]
+        assert node.search("Ada") == []
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+TEXT = "intro\n# One\nhello\n\n```\n# no heading\n```\n# Two\nworld"
+
+
+def store_file(node: Node, text: str = TEXT, mutability: str = "mutable") -> RecordId:
+    note = Note(text)
+    return files.add_file(node.author, note, "notes.md", mutability, Via.LOCAL, node.now_us).record
+
+
+def rewrite(node: Node, file: RecordId, text: str, base: str | None = None) -> int:
+    return files.set_file(
+        node.author, file, Note(text), base, "newer", via=Via.LOCAL, now_us=node.now_us
+    )
+
+
+def content(node: Node, file: RecordId) -> files.Content:
+    return files.content_of(node.store, node.readers, node.seen(file), node.now_us)
+
+
+@pytest.mark.parametrize("text", ["x", "\n\na\n", "# a\n# b\n", "é\r\n# b\r\n\x0b", "a\n" * 30_000])
+def test_a_file_is_kept_to_the_byte(world: World, a: Node, text: str) -> None:
+    assert "".join(files.split(text)) == text
+    file = store_file(a, text)
+    for node in world.everywhere():
+        assert content(node, file).text == text
+
+
+def test_a_changed_section_is_superseded_and_the_others_stay(world: World, a: Node) -> None:
+    file = store_file(a)
+    before = content(a, file)
+    assert rewrite(a, file, TEXT.replace("hello", "goodbye")) == 1
+    for node in world.everywhere():
+        held = content(node, file)
+        assert held.text == TEXT.replace("hello", "goodbye")
+        assert [s.record for s in held.sections[::2]] == [s.record for s in before.sections[::2]]
+        assert node.state(before.sections[1].record) == "superseded"
+        assert node.search("hello") == []
+        assert node.search("goodbye") == [held.sections[1].record]
+
+
+def test_M_H7_a_change_of_an_older_text_is_refused(world: World, a: Node, b: Node) -> None:
+    file = store_file(a)
+    world.settle()
+    read = content(b, file).hash
+    rewrite(a, file, TEXT + "!", content(a, file).hash)
+    world.settle()
+    with pytest.raises(RefusedError, match="changed since"):
+        rewrite(b, file, TEXT + "?", read)
+    assert content(b, file).text == TEXT + "!"
+
+
+def test_two_devices_change_one_file_and_nothing_is_lost(world: World, a: Node, b: Node) -> None:
+    file = store_file(a)
+    world.settle()
+    rewrite(a, file, TEXT.replace("hello", "from A"))
+    rewrite(b, file, TEXT.replace("world", "from B"))
+    for node in world.everywhere():
+        held = content(node, file)
+        words = held.text + "".join(s.text for s in held.apart)
+        assert "from A" in words, node.name
+        assert "from B" in words, node.name
+        assert held.apart, node.name
+    assert_equal_nodes(*world.nodes.values())
+
+
+def test_mutability_is_that_of_the_stored_file(world: World, a: Node, b: Node) -> None:
+    file = store_file(a, "kept\n", "append")
+    world.settle()
+    with pytest.raises(RefusedError, match="append"):
+        rewrite(b, file, "other\n")
+    assert rewrite(b, file, "kept\nmore\n") == 1
+    assert content(b, file).text == "kept\nmore\n"
+    fixed = files.add_file(a.author, Note("x"), "f", "fixed", Via.LOCAL, a.now_us).record
+    with pytest.raises(RefusedError, match="fixed"):
+        rewrite(a, fixed, "xy")
+
+
+def test_one_section_is_forgotten_and_the_rest_of_the_file_stays(world: World, a: Node) -> None:
+    secret = seeded("a section").hex()
+    file = store_file(a, f"# One\nkept\n# Two\n{secret}\n# Three\nkept too\n")
+    world.settle()
+    kept = [s.record for s in content(a, file).sections]
+    a.forget(kept[1])
+    for node in world.everywhere():
+        held = content(node, file)
+        assert held.text == "# One\nkept\n# Three\nkept too\n"
+        assert held.gone == 1
+        assert node.clean()
+        assert found_in(node.home, secret) == []
+    a.forget(file)
+    for node in world.everywhere("d"):
+        assert {node.state(record) for record in kept} == {"erased"}
+
+
+# -- sessions, layers, perspectives, skills ------------------------------------------------------
+
+
+def append(node: Node, session: str, text: str, **more: str | None) -> RecordId:
+    note = Note(text, session=session, speaker="Bob")
+    channel, message = more.get("channel"), more.get("message")
+    return kinds.append_turn(node.author, note, channel, message, Via.LOCAL, node.now_us).record
+
+
+def test_turns_make_their_session_and_take_its_channel(world: World, a: Node) -> None:
+    first = append(a, "standup", "we ship on Friday", channel="work")
+    second = append(a, "Standup", "agreed", message="m-2")
+    for node in world.everywhere():
+        for record in (first, second):
+            assert node.seen(record).detail["body"]["channel"] == "work"
+        assert node.search("ship", channel="work") == [first]
+        assert node.search("ship", channel="home") == []
+        assert len(kinds.live_named(node.store, "session", "standup", node.now_us)) == 1
+
+
+def test_a_summary_cites_its_turns_and_falls_with_one(world: World, a: Node) -> None:
+    turn = append(a, "s", "the code is 1234")
+    append(a, "s", "thanks")
+
+    def summary(text: str) -> RecordId:
+        note = Note(text, session="s")
+        return kinds.summarise(a.author, note, "newer", via=Via.LOCAL, now_us=a.now_us).record
+
+    old, new = summary("they spoke"), summary("they spoke of a code")
+    assert [a.state(old), a.state(new)] == ["superseded", "new"]
+    a.forget(turn)
+    for node in world.everywhere():
+        assert node.state(new) == node.state(old) == "erased", node.name
+        assert node.search("thanks") != []
+
+
+def test_layers_are_defaults_until_one_is_changed_on_two_devices_at_once(
+    world: World, a: Node, b: Node
+) -> None:
+    for node, changes in ((a, {"budget": 2_000}), (b, {"review_cron": "0 5 * * *"})):
+        layers.set_layer(node.author, "day", changes, Via.LOCAL, node.now_us)
+    for node in world.everywhere():
+        day, week, *_ = layers.layers(node.store, node.readers, node.now_us)
+        assert (day.budget, day.review_cron, day.changed) == (2_000, "0 5 * * *", True)
+        assert (week.budget, week.changed) == (4_096, False)
+    for bad in ({"budget": -1}, {"review_cron": "soon"}, {}):
+        with pytest.raises(UsageError):
+            layers.set_layer(a.author, "day", bad, Via.LOCAL, a.now_us)
+
+
+def test_a_newer_perspective_supersedes_the_one_before(world: World, a: Node) -> None:
+    def write(name: str, text: str) -> RecordId:
+        return kinds.set_perspective(
+            a.author, name, Note(text), "newer", via=Via.LOCAL, now_us=a.now_us
+        ).record
+
+    old, other, new = write("current", "well"), write("future", "well"), write("current", "better")
+    for node in world.everywhere():
+        assert [node.state(r) for r in (old, other, new)] == ["superseded", "new", "new"]
+
+
+def test_skills_and_identity_wait_for_a_person(world: World, a: Node) -> None:
+    skill = kinds.add_skill(a.author, "greet", Note("echo hi"), Via.LOCAL, a.now_us).record
+    core = kinds.add_identity(a.author, Note("I am muse"), Via.LOCAL, a.now_us).record
+    more = kinds.add_identity(a.author, Note("I like bees"), Via.LOCAL, a.now_us).record
+    assert a.seen(more).detail["body"]["name"] == "amendment"
+    for node in world.everywhere():
+        assert [node.state(r) for r in (skill, core, more)] == ["proposed"] * 3
+        assert node.search("echo") == node.search("muse") == []
+    a.approve(skill, core)
+    for node in world.everywhere("d"):
+        assert [node.state(r) for r in (skill, core, more)] == ["current", "current", "proposed"]
+        assert node.search("echo") == [skill]
+        assert node.search("bees") == []
+
+
+def test_a_command_for_one_kind_refuses_another(world: World, a: Node) -> None:
+    note = a.remember("just a note")
+    for act in (lambda: relate(a, note, "x", note), lambda: move(a, note, None)):
+        with pytest.raises(kinds.WrongKindError):
+            act()
+    with pytest.raises(RoostError):
+        prop(a, note, "city", "Rome")
+
+
+def test_the_table_of_the_layers_is_what_the_program_does(a: Node) -> None:
+    rows = [
+        [cell.strip(" `") for cell in line.strip("|").split("|")]
+        for line in (ROOT / "docs" / "layers.md").read_text().splitlines()
+        if line.startswith("|")
+    ][2:]
+    seconds = {"h": layers.HOUR_S, "d": layers.DAY_S}
+    written = [
+        (name, review, intake, int(age.split()[0]) * seconds[age.split()[1]], int(budget))
+        for name, review, intake, age, budget in rows
+    ]
+    held = layers.layers(a.store, a.readers, a.now_us)
+    assert written == [(x.name, x.review_cron, x.intake_cron, x.min_age_s, x.budget) for x in held]
