@@ -35,6 +35,7 @@ CATALOG: Final[dict[str, dict[str, Listed]]] = {
         "remember": Listed("memory", "Write memories."),
         "search": Listed("recall", "Find memories by what they say.", "search"),
         "list": Listed("recall", "List memories in every state.", "list_records"),
+        "context": Listed("recall", "Show the block that an agent is given."),
         "show": Listed("recall", "Show one memory in full."),
         "history": Listed("recall", "Show every version of a memory."),
         "revise": Listed("memory", "Replace a memory's text by a better one."),

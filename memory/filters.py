@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from keys.errors import UsageError
 from keys.ids import RecordId
-from memory.shapes import COMMON_KINDS, KINDS
+from memory.shapes import COMMON_KINDS, KINDS, PINNED
 
 STATES: Final = (
     "proposed",
@@ -48,6 +48,9 @@ class Filters:
     owner: RecordId | None = None  # parts of this record
     name: str | None = None  # as names are compared
     channel: str | None = None
+    within_channel: str | None = None  # nothing of another channel
+    category: str | None = None
+    pinned: bool = False  # those alone that a person pinned
     since_us: int | None = None
     until_us: int | None = None
     at_us: int | None = None
@@ -96,6 +99,7 @@ def _columns(parts: list[str], values: dict[str, Any], filters: Filters) -> None
         ("layer", filters.layer),
         ("source", filters.source),
         ("session", filters.session),
+        ("category", filters.category),
     ):
         if value is not None:
             parts.append(f"r.{column} = :{column}")
@@ -103,7 +107,14 @@ def _columns(parts: list[str], values: dict[str, Any], filters: Filters) -> None
     if filters.owner is not None:
         parts.append("r.n IN (SELECT n FROM link WHERE target = :owner AND what = 'owner')")
         values["owner"] = bytes(filters.owner)
-    for what, value in (("name", filters.name), ("channel", filters.channel)):
+    if filters.within_channel is not None:
+        parts.append(
+            "r.n NOT IN (SELECT n FROM named WHERE what = 'channel' AND value <> :within_channel)"
+        )
+        values["within_channel"] = filters.within_channel
+    pinned = PINNED if filters.pinned else None
+    asked = (("name", filters.name), ("channel", filters.channel), ("pinned", pinned))
+    for what, value in asked:
         if value is not None:
             parts.append(
                 f"r.n IN (SELECT n FROM named WHERE what = '{what}'"  # noqa: S608 - constants

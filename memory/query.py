@@ -151,6 +151,20 @@ def list_records(
     return Page(seen, total, f"{seen[-1].created_ms}.{seen[-1].record}" if more else None)
 
 
+def weightiest(
+    store: AgentStore, scope: Scope, filters: Filters, limit: int, now_us: int
+) -> list[Seen]:
+    """At most ``limit`` records: the heaviest first, then the newest, then by id."""
+    scope.require(store.agent)
+    where, values, join = conditions(filters, now_us, readers=not scope.every_state)
+    rows = store.connection.execute(
+        f"SELECT {_SEEN}, 0.0 FROM record AS r {join} WHERE {where}"  # noqa: S608 - see conditions
+        " ORDER BY r.weight DESC, r.changed_ms DESC, r.record LIMIT :limit",
+        values | {"limit": _limit(limit)},
+    ).fetchall()
+    return _seen(store.connection, rows)
+
+
 def get(store: AgentStore, scope: Scope, record: RecordId, *, now_us: int) -> Seen:
     """One record; raises ``NotFoundError`` where there is none that this scope may see."""
     scope.require(store.agent)

@@ -79,6 +79,12 @@ class Row:
         return body
 
     @property
+    def fields(self) -> Body:
+        """``field.*`` as they read now, without the prefix and without the columns."""
+        fields: Body = self.detail.get("fields", {})
+        return fields
+
+    @property
     def value(self) -> str:
         """What its fingerprint is made of; empty where it is not compared (R27)."""
         return compared_value(self.kind, self.text, self.body)

@@ -44,6 +44,7 @@ PERSPECTIVES: Final = ("retrospective", "current", "future")
 MUTABILITIES: Final = ("mutable", "append", "fixed")
 # Kinds that are known by a name; of an entity it can change, so that it is a field.
 NAMED_KINDS: Final = frozenset({"entity", "file", "session", "skill", "layer"})
+PINNED: Final = "yes"
 # Kinds that an agent may have a million of; of the others there is a list.
 COMMON_KINDS: Final = frozenset({"observation", "turn"})
 _NAME_IN_BODY: Final = frozenset({"property", "perspective", "relation"})
@@ -54,12 +55,16 @@ def folded_name(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
-def names_of(kind: str, text: str, title: str | None, body: Body) -> list[tuple[str, str]]:
+def names_of(
+    kind: str, text: str, title: str | None, body: Body, fields: Body
+) -> list[tuple[str, str]]:
     """What a record is found by beside its id and its words: ``(what, value)``."""
     name = body.get("name") if kind in _NAME_IN_BODY else title or text
     out: list[tuple[str, str]] = [] if kind in COMMON_KINDS else [("kind", kind)]
     if kind in NAMED_KINDS | _NAME_IN_BODY and isinstance(name, str):
         out.append(("name", folded_name(name)))
+    if fields.get("pinned") is True:
+        out.append(("pinned", PINNED))
     for what in ("channel", "root"):
         value = body.get(what)
         if isinstance(value, str) and value:

@@ -314,7 +314,8 @@ class Tables:
             if row.origin is not None:
                 links.append((row.origin, "origin", n))
             links += [(owner, "owner", n) for owner in owners_in(row.kind, row.body)]
-            named += [(*pair, n) for pair in names_of(row.kind, row.text, row.title, row.body)]
+            found_by = names_of(row.kind, row.text, row.title, row.body, row.fields)
+            named += [(what, value, n) for what, value in found_by]
             if row.text and not indexed:
                 words.append((n, index_terms(row.text)))
         many = self._db.executemany

@@ -24,6 +24,7 @@ from node.verbs import (
     review,
     writing,
 )
+from node.verbs.context import context_verb
 from node.verbs.kinds import WRITING_KINDS
 from node.verbs.kindviews import READING_KINDS
 
@@ -68,6 +69,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "import.begin": moving.import_begin,
     "import.lines": moving.import_lines,
     "doctor": doctoring.doctor,
+    "context": context_verb,
     **WRITING_KINDS,
     **READING_KINDS,
 }

@@ -54,6 +54,11 @@ def iso_ms(ms: int) -> str | None:
     return iso(ms * 1000)
 
 
+def local_day(us: int) -> str:
+    """The date in this device's zone: ``2026-03-01``."""
+    return datetime.fromtimestamp(us // 1_000_000, UTC).astimezone().date().isoformat()
+
+
 _SPANS: Final = ((365 * 86_400_000, "y"), (86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
 
 

@@ -128,6 +128,24 @@ def _show_list(out: Output, result: dict[str, Any]) -> None:
 
 @click.command(cls=RoostCommand)
 @agent_argument
+@click.option("--query", metavar="TEXT", help="What the agent is about to do.")
+@click.option("--budget", type=int, metavar="TOKENS", help="At most so many tokens (4096).")
+@click.option("--channel", metavar="C", help="Nothing of another channel.")
+@pass_cli
+def context(cli: Cli, /, agent: str, **options: object) -> None:
+    """Show the block that an agent is given."""
+    result = cli.call("context", agent=agent, **given(options))
+
+    def show_block() -> None:
+        cli.output.block(str(result["text"]))
+        left = len(result["dropped"])
+        cli.output.note(f"{result['tokens']:,} tokens; {count(left, 'memory')} did not fit")
+
+    cli.output.result(result, show_block)
+
+
+@click.command(cls=RoostCommand)
+@agent_argument
 @record_argument
 @pass_cli
 def show(cli: Cli, agent: str, record: str) -> None:

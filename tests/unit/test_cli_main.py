@@ -47,6 +47,7 @@ CONTRACT = {
     " --valid-to --expires --weight --derived-from --lift --reason --passphrase-file",
     "search": "AGENT QUERY --limit --kind --tag --layer --at --as-of --explain",
     "list": "AGENT --state --kind --layer --tag --since --until --source --limit --cursor",
+    "context": "AGENT --query --budget --channel",
     "show": "AGENT RECORD",
     "history": "AGENT RECORD",
     "revise": "AGENT RECORD TEXT --reason",
