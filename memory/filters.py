@@ -73,7 +73,8 @@ def conditions(filters: Filters, now_us: int, *, readers: bool) -> tuple[str, di
         values["as_of"] = filters.as_of_us
     if readers and filters.as_of_us is not None:
         parts.append(
-            "v.state IN ('new', 'current') AND r.state NOT IN ('withheld', 'erased')"
+            "v.state IN ('new', 'current')"
+            " AND r.state NOT IN ('proposed', 'returning', 'withheld', 'erased')"
             " AND r.duplicate IS NULL AND (r.expires IS NULL OR r.expires > :as_of)"
         )
     elif readers:

@@ -21,6 +21,7 @@ from memory.faults import opened
 from memory.ownerdb import OwnerStatements
 from memory.peers import Peers
 from memory.schema import NODE_MIGRATIONS, migrate
+from memory.tokens import Refusals, Tokens, Wishes
 from memory.transaction import transaction
 
 T = TypeVar("T")
@@ -46,12 +47,16 @@ class NodeDb:
         self._db = connection
         self.peers = Peers(connection)
         self.owner_statements = OwnerStatements(connection)
+        self.tokens = Tokens(connection)
+        self.refusals = Refusals(connection)
+        self.wishes = Wishes(connection)
 
     def check(self) -> None:
         """Read everything, and verify what is signed; raises what a damaged row raises."""
         self.agents()
         self.peers.all()
         self.owner_statements.verify()
+        self.tokens.all()
         for _, value in self._db.execute("SELECT key, value FROM setting"):
             str(value).encode()
 
@@ -78,8 +83,10 @@ class NodeDb:
         self._update_agent(agent, "name = ?", name)
 
     def leave_agent(self, agent: AgentId, now_us: int) -> None:
-        """Keep the agent no longer; raises ``NotFoundError``."""
-        self._update_agent(agent, "accepted = 0, left_us = ?", now_us)
+        """Keep the agent and its tokens no longer; raises ``NotFoundError``."""
+        with transaction(self._db):
+            self._update_agent(agent, "accepted = 0, left_us = ?", now_us)
+            self.tokens.delete_of(agent)
 
     # -- settings and pairing codes --------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import keys.codec as codec
@@ -255,6 +255,23 @@ def history(store: AgentStore, scope: Scope, record: RecordId) -> list[Version]:
             )
         ]
     return sorted(out, key=lambda v: (v.time_ms, v.record, v.number))
+
+
+def live_history(
+    store: AgentStore, scope: Scope, record: RecordId, *, now_us: int
+) -> list[Version]:
+    """The versions of a live record that were live themselves, oldest first.
+
+    Of a gated record only the approved text is shown, without what its versions held.
+    Raises ``NotFoundError`` where this scope may not see the record.
+    """
+    seen = get(store, scope, record, now_us=now_us)
+    gated = bool(seen.detail.get("gated"))
+    everything = history(store, Scope(store.agent, every_state=True), record)
+    own = [v for v in everything if v.record == record and v.state in LIVE_STATES]
+    if not gated:
+        return own
+    return [replace(v, content={}, reason="") for v in own if v.text == seen.text]
 
 
 def _seen(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[Seen]:

@@ -169,7 +169,7 @@ def _reinforce(
         commit.edit(record, [add_tag(t) for t in fresh])
 
 
-def revise(
+def revise(  # noqa: PLR0913 - who writes is said, never guessed
     author: Author,
     record: RecordId,
     text: str,
@@ -177,8 +177,12 @@ def revise(
     *,
     via: Via,
     now_us: int,
+    by_agent: bool = False,
 ) -> Written:
-    """Replace a live record's text by a new record; the old one is superseded."""
+    """Replace a live record's text by a new record; the old one is superseded.
+
+    The words of a person are trusted as such. An agent's are not: what came from a tool stays so.
+    """
     store = author.store
     reason = check_reason(reason)
     old = _live(store, record, now_us)
@@ -189,7 +193,7 @@ def revise(
             layer=old.layer,
             tags=old.tags,
             category=old.category,
-            provenance="user" if old.provenance in PROVENANCES[2:] else old.provenance,
+            provenance=_revised_provenance(old.provenance, by_agent=by_agent),
             source=old.source,
             speaker=old.speaker,
             session=old.session,
@@ -211,6 +215,13 @@ def revise(
         successor = live or commit.create(creation_ops(note))
         commit.edit(record, [put(next_key(successor), reason)])
     return Written(successor, created=live is None)
+
+
+def _revised_provenance(old: str, *, by_agent: bool) -> str:
+    untrusted = old in PROVENANCES[2:]
+    if by_agent:
+        return old if untrusted else "agent"
+    return "user" if untrusted else old
 
 
 def mark(

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from keys.errors import RefusedError, UsageError
 from keys.ids import DeviceId
+from node.caller import ACCOUNT, Credential
 from node.lock import Role
 from node.service import Dispatch, Emit
 
@@ -30,10 +31,16 @@ class Control:
     ) -> None:
         self._inner, self._device, self._role, self._stop = inner, device, role, stop
 
-    async def call(self, verb: str, params: dict[str, Any], emit: Emit | None) -> dict[str, Any]:
+    async def call(
+        self,
+        verb: str,
+        params: dict[str, Any],
+        emit: Emit | None = None,
+        credential: Credential = ACCOUNT,
+    ) -> dict[str, Any]:
         """Run one verb; raises ``RoostError``."""
-        if verb not in {PING, YIELD, HOLD}:
-            return await self._inner.call(verb, params, emit)
+        if verb not in {PING, YIELD, HOLD} or credential.bearer is not None:
+            return await self._inner.call(verb, params, emit, credential)
         if params:
             raise UsageError(f"{verb} takes no parameters")
         if verb == YIELD:

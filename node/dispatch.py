@@ -1,7 +1,9 @@
 """The one place where a call becomes an act: verbs by name, their parameters, their results.
 
-1. Every surface (command line, later MCP and HTTP) only ever calls this.
-2. A verb nobody knows, or a parameter a verb does not know, is an error.
+1. Every surface (command line, MCP and HTTP) only ever calls this.
+2. Who calls is made of the credential, before the verb runs (``node.callers``), and what it may do
+   is looked up in one table (``node.rules``).
+3. A verb nobody knows, or a parameter a verb does not know, is an error. Refusals are noted.
 """
 
 from __future__ import annotations
@@ -11,9 +13,13 @@ import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from keys.errors import UsageError
+from keys.errors import RoostError, UsageError
+from node.caller import ACCOUNT, Caller, Credential
+from node.callers import Callers
 from node.core import NodeCore
 from node.params import Params
+from node.refusals import note_refusal
+from node.rules import Does, admit, rule_of
 from node.service import Emit
 from node.verbs import (
     authority,
@@ -22,6 +28,7 @@ from node.verbs import (
     moving,
     reading,
     review,
+    session,
     writing,
 )
 from node.verbs.context import context_verb
@@ -65,6 +72,11 @@ VERBS: Final[Mapping[str, Verb]] = {
     "rebuild": checking.rebuild,
     "audit.verify": checking.audit_verify,
     "audit.log": checking.audit_log,
+    "audit.refused": session.refused,
+    "session.about": session.about,
+    "token.create": session.create_token,
+    "token.list": session.list_tokens,
+    "token.revoke": session.revoke_token,
     "export.page": moving.export_page_verb,
     "import.begin": moving.import_begin,
     "import.lines": moving.import_lines,
@@ -100,19 +112,54 @@ class Dispatcher:
 
     def __init__(self, core: NodeCore, network: Callable[[], Network]) -> None:
         self._core, self._network = core, network
+        self._callers = Callers(core)
 
-    async def call(self, verb: str, params: Mapping[str, Any], emit: Emit | None = None) -> Result:
-        """The result of a verb; raises ``RoostError``."""
-        taken = Params(params)
+    async def call(
+        self,
+        verb: str,
+        params: Mapping[str, Any],
+        emit: Emit | None = None,
+        credential: Credential = ACCOUNT,
+    ) -> Result:
+        """The result of a verb; raises ``RoostError``. What is refused is noted."""
+        caller: Caller | None = None
+        known = verb in VERBS or verb in _NETWORK_MODULES
+        try:
+            caller = await self._callers.of(credential)
+            if not known:
+                raise _no_verb(verb)
+            return await self._run(verb, params, emit, caller)
+        except RoostError as exc:
+            named = params.get("agent")
+            await note_refusal(self._core, exc, verb if known else None, caller, named)
+            raise
+
+    async def _run(
+        self, verb: str, params: Mapping[str, Any], emit: Emit | None, caller: Caller
+    ) -> Result:
+        taken = Params(admit(verb, caller, await self._names(caller), params), caller)
+        rule = rule_of(verb)
+        if caller.token is not None:
+            rows = params.get("rows")
+            made = len(rows) if isinstance(rows, list) else int(rule.does is Does.CREATE)
+            self._callers.charge(caller, len(repr(params)), made)
         module = _NETWORK_MODULES.get(verb)
         if module is not None:
             found = importlib.import_module(f"node.verbs.{module}").NETWORK_VERBS[verb]
             done: Result = await found(self._core, self._network(), taken, emit)
-            return done
-        known = VERBS.get(verb)
-        if known is None:
-            near = difflib.get_close_matches(verb, [*VERBS, *_NETWORK_MODULES], 1)
-            raise UsageError(
-                f"no verb {verb[:40]!r}", hint=f"did you mean {near[0]}?" if near else None
-            )
-        return await known(self._core, taken)
+        else:
+            done = await VERBS[verb](self._core, taken)
+        if caller.bound and rule.writes and done.get("created"):
+            caller.own.add(str(done.get("record")))
+        return done
+
+    async def _names(self, caller: Caller) -> frozenset[str]:
+        """What the agent of a caller is called here."""
+        if caller.agent is None:
+            return frozenset()
+        return frozenset({(await self._core.agents.open(caller.agent)).name})
+
+
+def _no_verb(verb: str) -> UsageError:
+    near = difflib.get_close_matches(verb, [*VERBS, *_NETWORK_MODULES], 1)
+    return UsageError(f"no verb {verb[:40]!r}", hint=f"did you mean {near[0]}?" if near else None)

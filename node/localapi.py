@@ -1,6 +1,6 @@
 """The local API: verbs for this account's commands and dashboard, over a Unix socket.
 
-``POST /v1/call`` with ``{"verb", "params"}`` is answered with ``{"result"}`` or ``{"error",
+``POST /v1/call`` with ``{"verb", "params", "as"?}`` is answered with ``{"result"}`` or ``{"error",
 "exit"}``. A verb that emits is answered line by line: its events, then what it returns (unless that
 is empty) or the error.
 
@@ -33,6 +33,7 @@ from keys.errors import (
     UsageError,
 )
 from keys.limits import CALL_BYTES_MAX
+from node.caller import Credential
 from node.client import CALL_TARGET, peer_uid
 from node.clock import Clock
 from node.home import Home, check_directory
@@ -50,6 +51,7 @@ DIRECTORY_MODE: Final = 0o700
 BACKLOG: Final = 128
 HOSTS: Final = frozenset({"roost", "localhost"})
 
+_SAID: Final = frozenset({"session", "channel", "profile", "run"})
 _VERB: Final = re.compile(r"[a-z][a-z_.-]{0,63}")
 
 
@@ -121,7 +123,7 @@ class LocalApi:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
             self._admit(request)
-            verb, params = await self._read(request)
+            verb, params, credential = await self._read(request)
         except RoostError as exc:
             status = 403 if isinstance(exc, RefusedError) else 400
             return _json(_error(exc), status)
@@ -129,7 +131,9 @@ class LocalApi:
             return _json(_error(UsageError("the call is too large")), 413)
         stream = _Stream(request)
         assert self._tasks is not None
-        task = self._tasks.create_task(self._run(verb, params, stream), name=f"call {verb}")
+        task = self._tasks.create_task(
+            self._run(verb, params, stream, credential), name=f"call {verb}"
+        )
         self._calls[task] = stream
         task.add_done_callback(self._ended)
         try:
@@ -160,8 +164,8 @@ class LocalApi:
         if len(self._calls) >= CALLS_MAX:
             raise BusyError(f"the node has {CALLS_MAX} calls to do already", hint="try again")
 
-    async def _read(self, request: web.Request) -> tuple[str, dict[str, Any]]:
-        """(verb, params); raises ``BadEncoding`` for anything else."""
+    async def _read(self, request: web.Request) -> tuple[str, dict[str, Any], Credential]:
+        """(verb, params, credential); raises ``BadEncoding`` for anything else."""
         try:
             async with asyncio.timeout(READ_TIMEOUT_S):
                 body = await request.read()
@@ -169,15 +173,17 @@ class LocalApi:
         except (ValueError, TimeoutError) as exc:
             raise BadEncoding("a call is one JSON object") from exc
         match call:
-            case {"verb": str(verb), "params": dict(params), **rest} if not rest:
+            case {"verb": str(verb), "params": dict(params), **rest} if not rest.keys() - {"as"}:
                 if _VERB.fullmatch(verb):
-                    return verb, params
+                    return verb, params, _credential(request, rest.get("as"))
                 raise UsageError("there is no such verb")
         raise BadEncoding('a call is {"verb": …, "params": {…}}')
 
-    async def _run(self, verb: str, params: dict[str, Any], stream: _Stream) -> dict[str, Any]:
+    async def _run(
+        self, verb: str, params: dict[str, Any], stream: _Stream, credential: Credential
+    ) -> dict[str, Any]:
         try:
-            return {"result": await self._dispatch.call(verb, params, stream.emit)}
+            return {"result": await self._dispatch.call(verb, params, stream.emit, credential)}
         except RoostError as exc:
             self._journal.info("call.refused", verb=verb, code=exc.code)
             return _error(exc)
@@ -258,6 +264,25 @@ def _listen(path: Path) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def bearer_of(request: web.BaseRequest) -> str | None:
+    """The token that a request carries in its header; the only place where one is looked for."""
+    kind, _, token = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else None
+
+
+def _credential(request: web.BaseRequest, speaks_as: object) -> Credential:
+    """What the caller shows; raises ``BadEncoding``. A token leaves nothing to say."""
+    bearer = bearer_of(request)
+    match speaks_as:
+        case None:
+            return Credential(bearer=bearer)
+        case {"agent": str(agent), **rest} if bearer is None and rest.keys() <= _SAID:
+            words = {str(key): word for key, word in rest.items() if isinstance(word, str)}
+            if len(words) == len(rest):
+                return Credential(agent=agent, **words)
+    raise BadEncoding('"as" is {"agent": …}, and not beside a token')
 
 
 def _error(exc: RoostError) -> dict[str, Any]:

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from keys.errors import UsageError
+from node.caller import LOCAL, Caller
 from node.times import parse_time
 
 _MISSING: Final = object()
 
 
-class Params:
-    """Reads the parameters of one call. ``done`` refuses the ones nobody asked for."""
+class UnknownParameterError(UsageError):
+    """A parameter that the verb does not know."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
+    code = "unknown_parameter"
+
+
+class Params:
+    """Reads the parameters of one call. ``done`` refuses the ones nobody asked for.
+
+    ``caller`` is who calls: from the credential, never one of the parameters.
+    """
+
+    def __init__(self, given: Mapping[str, Any], caller: Caller = LOCAL) -> None:
         self._given = {k: v for k, v in given.items() if v is not None}
+        self._asked: set[str] = set()
+        self.caller = caller
 
     def _take(self, name: str) -> object:
+        self._asked.add(name)
         return self._given.pop(name, _MISSING)
 
     def text(self, name: str) -> str:
@@ -91,6 +105,14 @@ class Params:
         return None if value is None else parse_time(value)
 
     def done(self) -> None:
-        """Raise ``UsageError`` for parameters that the verb does not know."""
+        """Raise ``UnknownParameterError`` for what the verb does not know, naming the nearest."""
         if self._given:
-            raise UsageError(f"unknown parameter {min(self._given)!r}")
+            raise unknown_parameter(min(self._given), self._asked)
+
+
+def unknown_parameter(name: str, known: Iterable[str]) -> UnknownParameterError:
+    """The error for a parameter that nobody knows, with the nearest that is known."""
+    near = difflib.get_close_matches(name, sorted(known), 1, 0.5)
+    return UnknownParameterError(
+        f"unknown parameter {name[:40]!r}", hint=f"did you mean {near[0]}?" if near else None
+    )

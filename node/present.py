@@ -102,6 +102,15 @@ def detail_of(seen: Seen, now_us: int) -> dict[str, Any]:
     }
 
 
+def shown_of(seen: Seen, now_us: int) -> dict[str, Any]:
+    """A live record as an agent is shown it: where it came from, and no reasons or proposals."""
+    return record_of(seen, now_us) | {
+        "created_at": iso_ms(seen.created_ms),
+        "device": str(DeviceId(seen.device)),
+        "via": via_name(seen.via),
+    }
+
+
 def _fact(key: str, value: str) -> str:
     return f"superseded {value}" if key.startswith("next.") else value
 

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from node.caller import ACCOUNT, Credential
+
 Emit = Callable[[dict[str, Any]], Awaitable[None]]
 """Sends one event of a verb to whoever called it."""
 
@@ -14,8 +16,16 @@ Emit = Callable[[dict[str, Any]], Awaitable[None]]
 class Dispatch(Protocol):
     """Runs verbs."""
 
-    async def call(self, verb: str, params: dict[str, Any], emit: Emit | None) -> dict[str, Any]:
+    async def call(
+        self,
+        verb: str,
+        params: dict[str, Any],
+        emit: Emit | None = None,
+        credential: Credential = ACCOUNT,
+    ) -> dict[str, Any]:
         """The result of ``verb``; raises ``RoostError``.
+
+        Who calls is made from ``credential`` alone: what a surface was shown.
 
         A verb that reports as it goes awaits ``emit`` per event; it is cancelled when its caller is
         gone or the node stops. Without ``emit`` the caller takes nothing but the result.

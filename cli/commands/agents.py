@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import click
 
-from cli.context import Cli, RoostGroup, agent_argument, pass_cli, passphrase_option
+from cli.context import (
+    Cli,
+    RoostGroup,
+    agent_argument,
+    given,
+    pass_cli,
+    passphrase_option,
+)
 from cli.output import Row, bold, dim
-from cli.text import flat, short_ids, word
+from cli.text import flat, local_time, short_ids, word
 
 
 @click.group(cls=RoostGroup)
@@ -86,6 +95,97 @@ def agent_show(cli: Cli, agent: str) -> None:
         )
 
     cli.output.result(result, show)
+
+
+@agent.command("token")
+@agent_argument
+@click.option("--session", metavar="KIND", help="Which verbs: default, intake, review.")
+@click.option("--channel", metavar="C", help="The only channel it sees.")
+@click.option("--expires", metavar="TIME", help="When it ends; else when it is revoked.")
+@click.option("--profile", metavar="P", help="Which tools it is offered: default, full, graph.")
+@click.option("--calls-per-minute", type=int, metavar="N", help="Its quota of calls.")
+@click.option("--bytes-per-minute", type=int, metavar="N", help="Its quota of bytes sent.")
+@click.option("--records-per-hour", type=int, metavar="N", help="Its quota of new memories.")
+@click.option("--out", type=click.Path(), metavar="FILE", help="Write it to a new file.")
+@passphrase_option
+@pass_cli
+def agent_token(cli: Cli, /, agent: str, out: str | None, **options: object) -> None:
+    """Make a bearer token for an agent's tools; it is shown once."""
+    target = reserve_secret_file(Path(out)) if out is not None else None
+    try:
+        result = cli.call(
+            "token.create", agent=agent, passphrase=cli.passphrase(options), **given(options)
+        )
+        if target is not None:
+            target.write(str(result.pop("token")).encode() + b"\n")
+    except BaseException:
+        if target is not None:
+            Path(str(out)).unlink(missing_ok=True)
+        raise
+    finally:
+        if target is not None:
+            target.close()
+
+    def show() -> None:
+        ends = local_time(result["expires"]) if result.get("expires") else "when it is revoked"
+        cli.output.line("token ", bold(str(result["id"])), f" for {result.get('name')}")
+        cli.output.fields([("session", str(result["session"])), ("ends", ends)])
+        if target is None:
+            cli.output.line()
+            cli.output.line("    ", bold(str(result["token"])))
+            cli.output.note("this is the only time it is shown")
+        cli.output.next_steps((f"roost token revoke {result['id']}", "end it"))
+
+    cli.output.result(result, show)
+
+
+def reserve_secret_file(path: Path) -> BinaryIO:
+    """A new file of mode 0600, which no link stands for (X-88); raises ``OSError``."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
+@click.group(cls=RoostGroup)
+def token() -> None:
+    """List and revoke the tokens of agents."""
+
+
+@token.command("list")
+@click.argument("agent", required=False)
+@pass_cli
+def token_list(cli: Cli, agent: str | None) -> None:
+    """List the tokens of one agent, or of all."""
+    result = cli.call("token.list", agent=agent)
+    tokens = result.get("tokens", [])
+
+    def show() -> None:
+        if not tokens:
+            cli.output.line(dim("no tokens"))
+            cli.output.next_steps(("roost agent token AGENT", "make one"))
+            return
+        rows: list[Row] = [
+            [
+                str(found["id"]),
+                bold(str(found.get("name"))),
+                str(found["session"]),
+                str(found.get("channel") or "every"),
+                local_time(found["expires"]) if found.get("expires") else "-",
+                "in force" if found.get("in_force") else "ended",
+            ]
+            for found in tokens
+        ]
+        cli.output.table(["id", "agent", "session", "channel", "ends", "standing"], rows)
+
+    cli.output.result(result, show)
+
+
+@token.command("revoke")
+@click.argument("token_id", metavar="TOKEN")
+@pass_cli
+def token_revoke(cli: Cli, token_id: str) -> None:
+    """Let a token open nothing any more."""
+    result = cli.call("token.revoke", id=token_id)
+    cli.output.result(result, lambda: cli.output.line(f"token {token_id} opens nothing now"))
 
 
 @agent.command("accept")

@@ -18,7 +18,7 @@ from cli.context import (
 from cli.output import Row, Span, bold, dim
 from cli.session import QUICK_TIMEOUT_S
 from cli.text import clip, count, flat, local_time, short_ids, short_records
-from keys.errors import UnreachableError
+from keys.errors import UnreachableError, UsageError
 
 _STATE_STYLES: Final = {"connected": "green", "offline": "yellow", "unknown": "dim"}
 
@@ -214,13 +214,19 @@ def audit_verify(cli: Cli, agent: str | None) -> int:
 
 
 @audit.command("log")
-@agent_argument
+@click.argument("agent", required=False)
+@click.option("--refused", is_flag=True, help="List what was refused here instead.")
 @click.option("--record", metavar="RECORD", help="Entries on this record only.")
 @click.option("--device", metavar="DEVICE", help="Entries of this device only.")
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many.")
 @pass_cli
-def audit_log(cli: Cli, /, agent: str, **options: object) -> None:
-    """List the entries of the signed log, the newest first."""
+def audit_log(cli: Cli, /, agent: str | None, refused: bool, **options: object) -> None:
+    """List the entries of the signed log, the newest first; or what was refused here."""
+    if refused:
+        _show_refused(cli, cli.call("audit.refused", agent=agent, **given(options)))
+        return
+    if agent is None:
+        raise UsageError("whose log? name an agent, or give --refused")
     result = cli.call("audit.log", agent=agent, **given(options))
     entries = result.get("log", [])
 
@@ -244,3 +250,19 @@ def audit_log(cli: Cli, /, agent: str, **options: object) -> None:
         )
 
     cli.output.result(result, show)
+
+
+def _show_refused(cli: Cli, result: dict[str, Any]) -> None:
+    rows: list[Row] = [
+        [
+            local_time(found.get("at")),
+            str(found.get("code")),
+            str(found.get("verb")),
+            str(found.get("principal")),
+            str(found.get("agent") or "-")[:8],
+            str(found.get("token") or "-"),
+        ]
+        for found in result.get("refused", [])
+    ]
+    header = ["time", "code", "verb", "principal", "agent", "token"]
+    cli.output.result(result, lambda: cli.output.table(header, rows))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crdt.entry import Via
 from keys.errors import UsageError
 from keys.ids import RecordId
 from memory.authoring import Author
@@ -24,6 +23,7 @@ from node.core import NodeCore
 from node.params import Params
 from node.service import Emit
 from node.verbs.targets import person_scope, record_in
+from node.verbs.wishes import forget_as_agent
 
 if TYPE_CHECKING:
     from node.network import Network
@@ -36,7 +36,10 @@ async def forget_verb(
     core: NodeCore, network: Network, params: Params, _emit: Emit | None
 ) -> Result:
     """Erase memories, what was derived from them, and on request the sources with the words."""
+    if params.caller.bound:
+        return await forget_as_agent(core, network, params)
     handle = await core.agents.resolve(params.text("agent"))
+    caller = params.caller
     wanted, where = params.optional_text("record"), params.optional_text("where")
     with_sources, dry_run = params.flag("with_sources"), params.flag("dry_run")
     reason = check_reason(params.text("reason"))
@@ -60,7 +63,7 @@ async def forget_verb(
                 reach,
                 with_sources=with_sources,
                 reason=reason,
-                via=Via.LOCAL,
+                via=caller.via,
                 now_us=now_us,
             )
         result = _result(reach, left, dry_run=dry_run, with_sources=with_sources)

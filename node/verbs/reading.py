@@ -11,15 +11,15 @@ from memory.query import (
     get,
     history,
     list_records,
-    resolve,
+    live_history,
     search,
 )
 from memory.scope import Scope
 from memory.store import AgentStore
 from node.core import NodeCore
 from node.params import Params
-from node.present import detail_of, record_of, version_of
-from node.verbs.targets import person_scope
+from node.present import detail_of, record_of, shown_of, version_of
+from node.verbs.targets import person_scope, target_in
 
 Result = dict[str, Any]
 SEARCH_LIMIT = 10
@@ -46,7 +46,7 @@ async def search_verb(core: NodeCore, params: Params) -> Result:
     """Find live memories by their words."""
     handle = await core.agents.resolve(params.text("agent"))
     query, limit = params.text("query"), params.number("limit", SEARCH_LIMIT)
-    why = params.flag("explain")
+    why, caller = params.flag("explain"), params.caller
     filters = filters_of(params)
     params.done()
     now_us = core.clock.now_us()
@@ -59,6 +59,8 @@ async def search_verb(core: NodeCore, params: Params) -> Result:
             return {"results": results}
         for result in results:
             result["why"] = f"holds words of the query; BM25 {result['score']}"
+        if caller.bound:  # what is withheld is a person's to know
+            return {"results": results}
         held = explain(store, scope, query, filters, limit=limit, now_us=now_us)
         withheld = [{"record": str(r), "reason": reason} for r, reason in held]
         return {"results": results, "withheld": withheld}
@@ -67,7 +69,8 @@ async def search_verb(core: NodeCore, params: Params) -> Result:
 
 
 async def list_verb(core: NodeCore, params: Params) -> Result:
-    """List memories in every state, newest first."""
+    """List memories newest first: a person's in every state, an agent's live ones."""
+    caller = params.caller
     handle = await core.agents.resolve(params.text("agent"))
     limit, cursor = params.number("limit", LIST_LIMIT), params.optional_text("cursor")
     filters = filters_of(params)
@@ -76,7 +79,7 @@ async def list_verb(core: NodeCore, params: Params) -> Result:
 
     def read(store: AgentStore) -> Result:
         page = list_records(
-            store, person_scope(store), filters, limit=limit, cursor=cursor, now_us=now_us
+            store, caller.scope(store), filters, limit=limit, cursor=cursor, now_us=now_us
         )
         return {
             "records": [record_of(s, now_us) for s in page.records],
@@ -90,13 +93,14 @@ async def list_verb(core: NodeCore, params: Params) -> Result:
 async def show(core: NodeCore, params: Params) -> Result:
     """Everything about one memory."""
     handle = await core.agents.resolve(params.text("agent"))
-    wanted = params.text("record")
+    wanted, caller = params.text("record"), params.caller
     params.done()
     now_us = core.clock.now_us()
 
     def read(store: AgentStore) -> Result:
-        record = resolve(store, person_scope(store), wanted)
-        return detail_of(get(store, person_scope(store), record, now_us=now_us), now_us)
+        record = target_in(store, caller, wanted, now_us)
+        seen = get(store, caller.scope(store), record, now_us=now_us)
+        return shown_of(seen, now_us) if caller.bound else detail_of(seen, now_us)
 
     return await handle.read(read)
 
@@ -104,12 +108,18 @@ async def show(core: NodeCore, params: Params) -> Result:
 async def history_verb(core: NodeCore, params: Params) -> Result:
     """Every version of a memory and of what it replaced or was replaced by."""
     handle = await core.agents.resolve(params.text("agent"))
-    wanted = params.text("record")
+    wanted, caller = params.text("record"), params.caller
     params.done()
+    now_us = core.clock.now_us()
 
     def read(store: AgentStore) -> Result:
-        record = resolve(store, person_scope(store), wanted)
-        versions = history(store, person_scope(store), record)
+        record = target_in(store, caller, wanted, now_us)
+        scope = caller.scope(store)
+        versions = (
+            live_history(store, scope, record, now_us=now_us)
+            if caller.bound
+            else history(store, scope, record)
+        )
         return {"versions": [version_of(v, i) for i, v in enumerate(versions, 1)]}
 
     return await handle.read(read)

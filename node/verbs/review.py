@@ -8,10 +8,12 @@ from keys.errors import RefusedError, UsageError
 from keys.ids import EntryHash, RecordId, hash256
 from memory.query import Filters, Seen, list_records
 from memory.store import AgentStore
+from node.callers import token_text
 from node.core import NodeCore
 from node.handle import AgentHandle
 from node.params import Params
 from node.present import detail_of
+from node.times import iso
 from node.verbs.moving import approve_records
 from node.verbs.targets import person_scope, record_in, seen_in
 
@@ -39,7 +41,27 @@ async def review_list(core: NodeCore, params: Params) -> Result:
     params.done()
     now_us = core.clock.now_us()
     seen = await handle.read(lambda store: _proposed(store, now_us))
-    return {"review": [_proposal(s, now_us) for s in seen]}
+    erasures = await _erasures(core, handle)
+    return {"review": [_proposal(s, now_us) for s in seen]} | (
+        {"erasures": erasures} if erasures else {}
+    )
+
+
+async def _erasures(core: NodeCore, handle: AgentHandle) -> list[Result]:
+    """What agents asked to forget (R37) and is not erased yet."""
+    wishes = await core.db.run(lambda db: db.wishes.of(handle.agent))
+
+    def read(store: AgentStore) -> list[RecordId]:
+        return [record for record, _, _ in wishes if store.folder.tables.is_erased(record)]
+
+    done = set(await handle.read(read)) if wishes else set()
+    for record in done:
+        await core.db.run(lambda db, r=record: db.wishes.remove(handle.agent, r))  # type: ignore[misc]
+    return [
+        {"record": str(record), "at": iso(at_us), "token": token_text(token) if token else None}
+        for record, at_us, token in wishes
+        if record not in done
+    ]
 
 
 def _proposed(store: AgentStore, now_us: int) -> list[Seen]:

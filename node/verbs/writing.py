@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from crdt.entry import Via
 from crdt.payload import Op, put
-from keys.errors import RoostError, UsageError
+from keys.errors import RefusedError, RoostError, UsageError
 from keys.limits import BATCH_RECORDS_MAX
 from memory.authoring import Author
 from memory.notes import Note, check_reason
-from memory.query import get, resolve
+from memory.query import get
 from memory.rows import LAYERS
 from memory.store import AgentStore
 from memory.writing import (
@@ -22,25 +21,28 @@ from memory.writing import (
     tag_ops,
     untag_ops,
 )
+from node.caller import AGENT_PROVENANCES
 from node.core import NodeCore
 from node.handle import AgentHandle
 from node.params import Params
 from node.present import record_of
 from node.verbs.authority import lift_value
-from node.verbs.targets import person_scope
+from node.verbs.targets import person_scope, target_in
 
 Result = dict[str, Any]
 
 
-def note_of(params: Params, store: AgentStore) -> Note:
+def note_of(params: Params, store: AgentStore, now_us: int) -> Note:
     """A note from the parameters of ``remember``."""
-    sources = tuple(resolve(store, person_scope(store), t) for t in params.texts("derived_from"))
+    sources = tuple(
+        target_in(store, params.caller, t, now_us) for t in params.texts("derived_from")
+    )
     return Note(
         text=params.text("text"),
         layer=params.optional_text("layer") or "day",
         tags=params.texts("tags"),
         category=params.optional_text("category") or "fact",
-        provenance=params.optional_text("provenance") or "user",
+        provenance=provenance_of(params),
         source=params.optional_text("source"),
         valid_from=params.time("valid_from"),
         valid_to=params.time("valid_to"),
@@ -48,6 +50,18 @@ def note_of(params: Params, store: AgentStore) -> Note:
         weight=params.real("weight", 1.0),
         derived_from=sources,
     )
+
+
+def provenance_of(params: Params) -> str:
+    """Where a text comes from: an agent never says that it was a person."""
+    given = params.optional_text("provenance")
+    if not params.caller.bound:
+        return given or "user"
+    if given in ("user", "import"):
+        raise RefusedError(
+            f"an agent does not write as {given!r}", hint="one of " + ", ".join(AGENT_PROVENANCES)
+        )
+    return given or "agent"
 
 
 async def remember_verb(core: NodeCore, params: Params) -> Result:
@@ -60,9 +74,9 @@ async def remember_verb(core: NodeCore, params: Params) -> Result:
         await lift_value(core, handle, str(params.peek("text")), passphrase)
 
     def act(store: AgentStore, author: Author, now_us: int) -> Result:
-        note = note_of(params, store)
+        note = note_of(params, store, now_us)
         params.done()
-        written = remember(author, note, Via.LOCAL, now_us)
+        written = remember(author, note, params.caller.via, now_us)
         seen = get(store, person_scope(store), written.record, now_us=now_us)
         return {
             "record": str(written.record),
@@ -84,17 +98,17 @@ async def remember_many(core: NodeCore, params: Params) -> Result:
         lines: list[int] = []
         refused: list[Result] = []
         for place, row in enumerate(rows, 1):
-            taken = Params(row)
+            taken = Params(row, params.caller)
             line = taken.number("line", place)
             try:
-                note = note_of(taken, store)
+                note = note_of(taken, store, now_us)
                 taken.done()
             except RoostError as exc:
                 refused.append({"line": line, "code": exc.code, "message": exc.message})
             else:
                 notes.append(note)
                 lines.append(line)
-        done = remember_batch(author, notes, Via.LOCAL, now_us)
+        done = remember_batch(author, notes, params.caller.via, now_us)
         refused += [
             {"line": lines[i], "code": exc.code, "message": exc.message} for i, exc in done.refused
         ]
@@ -115,9 +129,18 @@ async def revise_verb(core: NodeCore, params: Params) -> Result:
     params.done()
 
     def act(store: AgentStore, author: Author, now_us: int) -> Result:
-        record = resolve(store, person_scope(store), wanted)
-        written = revise(author, record, text, reason, via=Via.LOCAL, now_us=now_us)
-        return {"record": str(written.record), "supersedes": str(record)}
+        record = target_in(store, params.caller, wanted, now_us)
+        by_agent = params.caller.bound
+        written = revise(
+            author, record, text, reason, via=params.caller.via, now_us=now_us, by_agent=by_agent
+        )
+        seen = get(store, person_scope(store), written.record, now_us=now_us)
+        return {
+            "record": str(written.record),
+            "supersedes": str(record),
+            "state": seen.state_at(now_us),
+            "created": written.created,
+        }
 
     return await handle.write(act)
 
@@ -137,8 +160,8 @@ async def _mark(core: NodeCore, params: Params, word: str, reason: str) -> Resul
     params.done()
 
     def act(store: AgentStore, author: Author, now_us: int) -> Result:
-        record = resolve(store, person_scope(store), wanted)
-        state = mark(author, record, word, reason, via=Via.LOCAL, now_us=now_us)
+        record = target_in(store, params.caller, wanted, now_us)
+        state = mark(author, record, word, reason, via=params.caller.via, now_us=now_us)
         return {"record": str(record), "state": state}
 
     return await handle.write(act)
@@ -169,11 +192,12 @@ async def _change(core: NodeCore, params: Params, ops_of: Any) -> Result:
     params.done()
 
     def act(store: AgentStore, author: Author, now_us: int) -> Result:
-        record = resolve(store, person_scope(store), wanted)
-        seen = get(store, person_scope(store), record, now_us=now_us)
+        record = target_in(store, params.caller, wanted, now_us)
+        scope = params.caller.scope(store)
+        seen = get(store, scope, record, now_us=now_us)
         ops: list[Op] = ops_of(seen)
-        change(author, record, ops, via=Via.LOCAL, now_us=now_us)
-        return record_of(get(store, person_scope(store), record, now_us=now_us), now_us)
+        change(author, record, ops, via=params.caller.via, now_us=now_us)
+        return record_of(get(store, scope, record, now_us=now_us), now_us)
 
     return await handle.write(act)
 

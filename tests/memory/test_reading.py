@@ -12,7 +12,17 @@ from keys.ids import AgentId, RecordId
 from keys.limits import LIST_LIMIT_MAX
 from memory import query
 from memory.notes import Note
-from memory.query import Filters, Page, explain, get, history, list_records, resolve, search
+from memory.query import (
+    Filters,
+    Page,
+    explain,
+    get,
+    history,
+    list_records,
+    live_history,
+    resolve,
+    search,
+)
 from memory.scope import Scope
 from memory.store import AgentStore
 from memory.writing import remember_batch
@@ -50,6 +60,7 @@ def calls(node: Node, scope: Scope, record: RecordId) -> dict[str, Callable[[], 
         "get": lambda: get(node.store, scope, record, now_us=now),
         "resolve": lambda: resolve(node.store, scope, str(record)[:10]),
         "history": lambda: history(node.store, scope, record),
+        "live_history": lambda: live_history(node.store, scope, record, now_us=now),
     }
 
 

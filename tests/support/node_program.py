@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from keys.errors import RefusedError, RoostError
+from node.caller import ACCOUNT, Credential
 from node.core import NodeCore
 from node.moment import run_on_home
 from node.options import UpOptions
@@ -26,7 +27,13 @@ class TestVerbs:
     def __init__(self, core: NodeCore) -> None:
         self._core = core
 
-    async def call(self, verb: str, params: dict[str, Any], emit: Emit | None) -> dict[str, Any]:
+    async def call(
+        self,
+        verb: str,
+        params: dict[str, Any],
+        emit: Emit | None = None,
+        credential: Credential = ACCOUNT,
+    ) -> dict[str, Any]:
         match verb:
             case "echo":
                 return params

@@ -42,6 +42,10 @@ CONTRACT = {
     "agent list": "",
     "agent show": "AGENT",
     "agent accept": "AGENT --passphrase-file",
+    "agent token": "AGENT --session --channel --expires --profile --calls-per-minute"
+    " --bytes-per-minute --records-per-hour --out --passphrase-file",
+    "token list": "AGENT",
+    "token revoke": "TOKEN",
     "sync": "--once --peer --agent",
     "remember": "AGENT --jsonl --layer --tag --category --provenance --source --valid-from"
     " --valid-to --expires --weight --derived-from --lift --reason --passphrase-file",
@@ -60,7 +64,7 @@ CONTRACT = {
     "lift": "AGENT RECORD --reason --passphrase-file",
     "forget": "AGENT --reason --with-sources --dry-run --where --status",
     "audit verify": "--home",
-    "audit log": "AGENT --record --device",
+    "audit log": "AGENT --refused --record --device",
     "export": "AGENT --out",
     "import": "AGENT FILE --format --conversation --approve --passphrase-file",
     "review list": "AGENT",

@@ -19,6 +19,7 @@ from keys.errors import RefusedError, RoostError, StoreError
 from keys.ids import DeviceId
 from keys.limits import CALL_BYTES_MAX
 from node import localapi
+from node.caller import ACCOUNT, Credential
 from node.client import call, peer_uid
 from node.clock import SystemClock
 from node.control import Control
@@ -39,7 +40,13 @@ class Verbs:
         self.done: list[str] = []
         self.go_on = asyncio.Event()
 
-    async def call(self, verb: str, params: dict[str, Any], emit: Emit | None) -> dict[str, Any]:
+    async def call(
+        self,
+        verb: str,
+        params: dict[str, Any],
+        emit: Emit | None = None,
+        credential: Credential = ACCOUNT,
+    ) -> dict[str, Any]:
         assert emit is not None
         try:
             match verb:

@@ -13,6 +13,7 @@ import pytest
 
 from keys.errors import NotFoundError, RoostError, StoreError, UsageError
 from node import process
+from node.caller import ACCOUNT, Credential
 from node.core import NodeCore
 from node.home import Home
 from node.listen import AddressInUseError, address_of, open_listener
@@ -60,7 +61,13 @@ class Part:
 class NoVerbs:
     """A dispatch that knows no verb."""
 
-    async def call(self, verb: str, params: dict[str, Any], emit: Emit | None) -> dict[str, Any]:
+    async def call(
+        self,
+        verb: str,
+        params: dict[str, Any],
+        emit: Emit | None = None,
+        credential: Credential = ACCOUNT,
+    ) -> dict[str, Any]:
         raise UsageError(f"no verb {verb} {params} {emit}")
 
 
