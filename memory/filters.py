@@ -135,6 +135,9 @@ def _kinds(parts: list[str], values: dict[str, Any], kinds: Sequence[str]) -> No
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         raise UsageError(f"no kind {unknown[0][:32]!r}", hint="one of " + ", ".join(KINDS))
+    if tuple(kinds) == ("observation",):  # as the index of layers says it
+        parts.append("r.kind = 'observation'")
+        return
     if not kinds or not COMMON_KINDS.isdisjoint(kinds):
         _listed(parts, values, "r.kind", "kind", kinds)
         return

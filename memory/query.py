@@ -154,12 +154,12 @@ def list_records(
 def weightiest(
     store: AgentStore, scope: Scope, filters: Filters, limit: int, now_us: int
 ) -> list[Seen]:
-    """At most ``limit`` records: the heaviest first, then the newest, then by id."""
+    """At most ``limit`` records: the heaviest first, then the newest by the time in their ids."""
     scope.require(store.agent)
     where, values, join = conditions(filters, now_us, readers=not scope.every_state)
     rows = store.connection.execute(
         f"SELECT {_SEEN}, 0.0 FROM record AS r {join} WHERE {where}"  # noqa: S608 - see conditions
-        " ORDER BY r.weight DESC, r.changed_ms DESC, r.record LIMIT :limit",
+        " ORDER BY r.weight DESC, r.record DESC LIMIT :limit",
         values | {"limit": _limit(limit)},
     ).fetchall()
     return _seen(store.connection, rows)

@@ -9,7 +9,7 @@ CREATE TABLE named (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX named_record ON named (n);
 -- What weighs most in a layer, for the context block.
-CREATE INDEX record_layer ON record (layer, kind, weight DESC, changed_ms DESC, record);
+CREATE INDEX record_layer ON record (layer, weight, record) WHERE kind = 'observation';
 CREATE INDEX record_session ON record (session) WHERE session IS NOT NULL;
 
 -- The model is folded anew when the file is opened next.

@@ -22,6 +22,7 @@ from memory.query import (
     live_history,
     resolve,
     search,
+    weightiest,
 )
 from memory.scope import Scope
 from memory.store import AgentStore
@@ -57,6 +58,7 @@ def calls(node: Node, scope: Scope, record: RecordId) -> dict[str, Callable[[], 
         "list_records": lambda: list_records(
             node.store, scope, Filters(), limit=9, cursor=None, now_us=now
         ),
+        "weightiest": lambda: weightiest(node.store, scope, Filters(), 9, now),
         "get": lambda: get(node.store, scope, record, now_us=now),
         "resolve": lambda: resolve(node.store, scope, str(record)[:10]),
         "history": lambda: history(node.store, scope, record),
