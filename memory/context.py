@@ -156,7 +156,6 @@ class Asked:
     budget: int
     day: str
     label: str
-    channel: str | None = None
 
 
 def context(store: AgentStore, scope: Scope, asked: Asked, now_us: int) -> Block:
@@ -164,7 +163,7 @@ def context(store: AgentStore, scope: Scope, asked: Asked, now_us: int) -> Block
     scope.require(store.agent)
     if not BUDGET_MIN <= asked.budget <= BUDGET_MAX:
         raise UsageError(f"a budget is from {BUDGET_MIN} to {BUDGET_MAX} tokens")
-    readers = Scope(scope.agent, every_state=False)  # whoever asks, it is for an agent
+    readers = scope.readers  # whoever asks, it is for an agent
     head, foot = _head(asked), END + "\n"
     draft = _Draft(asked.budget, asked.budget // ENTRY_SHARE)
     draft.frame = tokens_of(head) + tokens_of(foot)
@@ -198,7 +197,7 @@ def _choose(draft: _Draft, store: AgentStore, readers: Scope, asked: Asked, now_
         store, readers, Filters(kinds=("observation",), category="rule"), PER_LAYER_MAX, now_us
     )
     draft.fill("rules", (s for s in rules if s.state == "current"), tenth)
-    diary = Filters(kinds=("diary",), within_channel=asked.channel)
+    diary = Filters(kinds=("diary",))
     draft.fill("diary", list(all_of(store, readers, diary, now_us))[:DIARY_LINES], tenth)
     views = sorted(_all(store, readers, "perspective", now_us), key=_by_view)
     draft.fill("perspectives", views, tenth)
@@ -234,7 +233,7 @@ def _matching(
     query = asked.query.encode("utf-8", "replace")[:QUERY_BYTES_MAX].decode("utf-8", "ignore")
     if not query.strip():
         return []
-    wanted = Filters(kinds=kinds, within_channel=asked.channel)
+    wanted = Filters(kinds=kinds)
     return search(store, readers, query, wanted, limit=limit, now_us=now_us)
 
 

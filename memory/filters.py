@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from keys.errors import UsageError
 from keys.ids import RecordId
+from memory.scope import Scope
 from memory.shapes import COMMON_KINDS, KINDS, PINNED
 
 STATES: Final = (
@@ -35,6 +36,12 @@ LIVE: Final = (
 )
 
 
+# Turns, summaries and the diary of another channel are not there for a scope with a channel.
+IN_CHANNEL: Final = (
+    "r.n NOT IN (SELECT n FROM named WHERE what = 'channel' AND value <> :in_channel)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """What a reader asks to be left with; empty means any."""
@@ -48,7 +55,6 @@ class Filters:
     owner: RecordId | None = None  # parts of this record
     name: str | None = None  # as names are compared
     channel: str | None = None
-    within_channel: str | None = None  # nothing of another channel
     category: str | None = None
     pinned: bool = False  # those alone that a person pinned
     since_us: int | None = None
@@ -57,11 +63,15 @@ class Filters:
     as_of_us: int | None = None
 
 
-def conditions(filters: Filters, now_us: int, *, readers: bool) -> tuple[str, dict[str, Any], str]:
+def conditions(
+    filters: Filters, scope: Scope, now_us: int, *, readers: bool = False
+) -> tuple[str, dict[str, Any], str]:
     """The condition, its values, and what ``record AS r`` is joined with.
 
-    ``readers`` see live records alone. Raises ``UsageError``.
+    Readers see live records alone: a scope without every state, or where ``readers`` says so.
+    Raises ``UsageError``.
     """
+    readers = readers or not scope.every_state
     parts: list[str] = []
     values: dict[str, Any] = {"now": now_us}
     join = ""
@@ -85,6 +95,9 @@ def conditions(filters: Filters, now_us: int, *, readers: bool) -> tuple[str, di
         values["at"] = filters.as_of_us or now_us if at_us is None else at_us
         if at_us is not None:
             parts.append("(r.valid_from IS NULL OR r.valid_from <= :at)")
+    if scope.channel is not None:
+        parts.append(IN_CHANNEL)
+        values["in_channel"] = scope.channel
     _columns(parts, values, filters)
     _kinds(parts, values, filters.kinds)
     for i, tag in enumerate(filters.tags):
@@ -108,11 +121,6 @@ def _columns(parts: list[str], values: dict[str, Any], filters: Filters) -> None
     if filters.owner is not None:
         parts.append("r.n IN (SELECT n FROM link WHERE target = :owner AND what = 'owner')")
         values["owner"] = bytes(filters.owner)
-    if filters.within_channel is not None:
-        parts.append(
-            "r.n NOT IN (SELECT n FROM named WHERE what = 'channel' AND value <> :within_channel)"
-        )
-        values["within_channel"] = filters.within_channel
     pinned = PINNED if filters.pinned else None
     asked = (("name", filters.name), ("channel", filters.channel), ("pinned", pinned))
     for what, value in asked:

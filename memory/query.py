@@ -18,7 +18,7 @@ import keys.codec as codec
 from keys.errors import AmbiguousError, NotFoundError, RefusedError, UsageError
 from keys.ids import RecordId, prefix_range
 from keys.limits import LIST_LIMIT_MAX, QUERY_BYTES_MAX, WALL_MS_MAX
-from memory.filters import LIVE, conditions
+from memory.filters import IN_CHANNEL, LIVE, conditions
 from memory.filters import STATES as STATES
 from memory.filters import Filters as Filters
 from memory.ranking import Ranking
@@ -90,7 +90,7 @@ def search(
     terms = query_terms(query)
     if not terms:
         return []
-    where, values, join = conditions(filters, now_us, readers=True)
+    where, values, join = conditions(filters, scope, now_us, readers=True)
     found = Ranking(store.connection, join, where, values).best(terms, _limit(limit))
     # The wide rows are read of those that are returned, not of all that match.
     places = ", ".join(str(n) for n, _ in found)
@@ -109,7 +109,7 @@ def explain(
     terms = query_terms(query)
     if not terms:
         return []
-    where, values, join = conditions(filters, now_us, readers=True)
+    where, values, join = conditions(filters, scope, now_us, readers=True)
     values |= {"match": match_expression(terms), "limit": _limit(limit)}
     rows = store.connection.execute(
         f"SELECT {_SEEN}, 0.0 FROM words JOIN record AS r ON r.n = words.rowid {join}"  # noqa: S608
@@ -133,7 +133,7 @@ def list_records(
 ) -> Page:
     """Records newest first, page by page; with ``every_state`` also what is withheld."""
     scope.require(store.agent)
-    where, values, join = conditions(filters, now_us, readers=not scope.every_state)
+    where, values, join = conditions(filters, scope, now_us)
     total = store.connection.execute(
         f"SELECT count(*) FROM record AS r {join} WHERE {where}",  # noqa: S608 - see conditions
         values,
@@ -156,7 +156,7 @@ def weightiest(
 ) -> list[Seen]:
     """At most ``limit`` records: the heaviest first, then the newest by the time in their ids."""
     scope.require(store.agent)
-    where, values, join = conditions(filters, now_us, readers=not scope.every_state)
+    where, values, join = conditions(filters, scope, now_us)
     rows = store.connection.execute(
         f"SELECT {_SEEN}, 0.0 FROM record AS r {join} WHERE {where}"  # noqa: S608 - see conditions
         " ORDER BY r.weight DESC, r.record DESC LIMIT :limit",
@@ -169,9 +169,10 @@ def get(store: AgentStore, scope: Scope, record: RecordId, *, now_us: int) -> Se
     """One record; raises ``NotFoundError`` where there is none that this scope may see."""
     scope.require(store.agent)
     where = "1" if scope.every_state else LIVE
+    where += f" AND {IN_CHANNEL}" if scope.channel is not None else ""
     rows = store.connection.execute(
         f"SELECT {_SEEN}, 0.0 FROM record AS r WHERE r.record = :record AND {where}",  # noqa: S608
-        {"record": record, "now": now_us},
+        {"record": record, "now": now_us, "in_channel": scope.channel},
     ).fetchall()
     if not rows:
         raise NotFoundError("no such record", record=str(record))

@@ -99,7 +99,8 @@ class Caller:
 
     def scope(self, store: AgentStore) -> Scope:
         """What this caller may see of an agent: every state only without an agent's surface."""
-        return Scope(store.agent if self.agent is None else self.agent, every_state=not self.bound)
+        agent = store.agent if self.agent is None else self.agent
+        return Scope(agent, every_state=not self.bound, channel=self.channel)
 
 
 LOCAL: Final = Caller()

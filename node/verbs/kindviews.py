@@ -13,10 +13,11 @@ from memory.rows import LIVE_STATES
 from memory.shapes import folded_name
 from memory.store import AgentStore
 from memory.tree import Tree
+from node.caller import Caller
 from node.core import NodeCore
 from node.params import Params
-from node.present import detail_of, record_of
-from node.verbs.kinds import named
+from node.present import detail_of, record_of, shown_of
+from node.verbs.kindparts import named
 from node.verbs.targets import person_scope
 
 Result = dict[str, Any]
@@ -38,16 +39,16 @@ def _lister(kind: str) -> Callable[[NodeCore, Params], Awaitable[Result]]:
         handle = await core.agents.resolve(params.text("agent"))
         every, channel = params.flag("all"), params.optional_text("channel")
         params.done()
-        now_us = core.clock.now_us()
+        now_us, caller = core.clock.now_us(), params.caller
         filters = Filters(kinds=(kind,), channel=channel)
 
         def read(store: AgentStore) -> Result:
-            found = list(all_of(store, person_scope(store), filters, now_us))[::-1]
+            found = list(all_of(store, caller.scope(store), filters, now_us))[::-1]
             waits = ("proposed",) if kind in ("skill", "identity") else ()
             shown = [s for s in found if every or s.state_at(now_us) in (*LIVE_STATES, *waits)]
             rows = [record_of(s, now_us) for s in shown]
             if kind == "entity":
-                _hang(store, rows, now_us)
+                _hang(store, rows, caller, now_us)
             return {PLURALS[kind]: _with_clashes(rows)}
 
         return await handle.read(read)
@@ -55,9 +56,9 @@ def _lister(kind: str) -> Callable[[NodeCore, Params], Awaitable[Result]]:
     return list_kind
 
 
-def _hang(store: AgentStore, rows: list[Result], now_us: int) -> None:
-    """Where each entity hangs, cycles and gaps resolved (R15)."""
-    tree = Tree.of(store, person_scope(store), now_us)
+def _hang(store: AgentStore, rows: list[Result], caller: Caller, now_us: int) -> None:
+    """Where each entity hangs, cycles and gaps resolved (R15); the gaps for a person alone."""
+    tree = Tree.of(store, caller.scope(store), now_us)
     parents = {str(r): p for r, p in tree.parents.items()}
     broken, lost = {str(r) for r in tree.broken}, {str(r) for r in tree.lost}
     for row in rows:
@@ -66,7 +67,7 @@ def _hang(store: AgentStore, rows: list[Result], now_us: int) -> None:
         if row["record"] in broken | lost:
             row["conflict"] = True
     held = {row["record"] for row in rows}
-    for record in tree.lost:
+    for record in () if caller.bound else tree.lost:
         if str(record) not in held:
             seen = get(store, person_scope(store), record, now_us=now_us)
             gone = {"record": str(record), "state": seen.state_at(now_us), "conflict": True}
@@ -94,17 +95,17 @@ def _shower(kind: str) -> Callable[[NodeCore, Params], Awaitable[Result]]:
         handle = await core.agents.resolve(params.text("agent"))
         wanted = params.text(kind)
         params.done()
-        now_us = core.clock.now_us()
+        now_us, caller = core.clock.now_us(), params.caller
 
         def read(store: AgentStore) -> Result:
-            record = named(store, kind, wanted, now_us)
-            seen = get(store, person_scope(store), record, now_us=now_us)
+            record = named(store, caller, kind, wanted, now_us)
+            seen = get(store, caller.scope(store), record, now_us=now_us)
             if seen.kind != kind and seen.state != "erased":
                 raise NotFoundError(f"no such {kind}", record=str(record))
             belongs = _BELONGS.get(kind)
-            shown = detail_of(seen, now_us)
+            shown = shown_of(seen, now_us) if caller.bound else detail_of(seen, now_us)
             if belongs is not None and seen.state_at(now_us) in LIVE_STATES:
-                shown |= belongs(store, seen, now_us)
+                shown |= belongs(store, caller, seen, now_us)
             return shown
 
         return await handle.read(read)
@@ -112,8 +113,8 @@ def _shower(kind: str) -> Callable[[NodeCore, Params], Awaitable[Result]]:
     return show_kind
 
 
-def _of_entity(store: AgentStore, seen: Seen, now_us: int) -> Result:
-    scope = person_scope(store)
+def _of_entity(store: AgentStore, caller: Caller, seen: Seen, now_us: int) -> Result:
+    scope = caller.scope(store)
     tree = Tree.of(store, scope, now_us)
     line = tree.line(seen.record)
     held = kinds.properties(store, scope, seen.record, now_us)
@@ -126,8 +127,8 @@ def _of_entity(store: AgentStore, seen: Seen, now_us: int) -> Result:
     }
 
 
-def _of_file(store: AgentStore, seen: Seen, now_us: int) -> Result:
-    held = files.content_of(store, person_scope(store), seen, now_us)
+def _of_file(store: AgentStore, caller: Caller, seen: Seen, now_us: int) -> Result:
+    held = files.content_of(store, caller.scope(store), seen, now_us)
     return {
         "content": held.text,
         "hash": held.hash,
@@ -137,10 +138,12 @@ def _of_file(store: AgentStore, seen: Seen, now_us: int) -> Result:
     }
 
 
-def _of_session(store: AgentStore, seen: Seen, now_us: int) -> Result:
-    scope, name = person_scope(store), seen.session or seen.text
-    turns = all_of(store, scope, Filters(kinds=("turn",), session=name), now_us)
-    summaries = all_of(store, scope, Filters(kinds=("summary",), session=name), now_us)
+def _of_session(store: AgentStore, caller: Caller, seen: Seen, now_us: int) -> Result:
+    scope, name = caller.scope(store), seen.session or seen.text
+    said = Filters(kinds=("turn",), session=name)
+    turns = all_of(store, scope, said, now_us)
+    short = Filters(kinds=("summary",), session=name)
+    summaries = all_of(store, scope, short, now_us)
     live = [s for s in turns if s.state_at(now_us) in LIVE_STATES]
     live.sort(key=lambda s: (s.created_ms, s.record))
     found = [s for s in summaries if s.state_at(now_us) in LIVE_STATES]
@@ -150,7 +153,7 @@ def _of_session(store: AgentStore, seen: Seen, now_us: int) -> Result:
     }
 
 
-_BELONGS: Final[Mapping[str, Callable[[AgentStore, Seen, int], Result]]] = {
+_BELONGS: Final[Mapping[str, Callable[[AgentStore, Caller, Seen, int], Result]]] = {
     "entity": _of_entity,
     "file": _of_file,
     "session": _of_session,
@@ -162,7 +165,7 @@ async def layer_list(core: NodeCore, params: Params) -> Result:
     handle = await core.agents.resolve(params.text("agent"))
     params.done()
     now_us = core.clock.now_us()
-    found = await handle.read(lambda s: layers.layers(s, person_scope(s), now_us))
+    found = await handle.read(lambda s: layers.layers(s, params.caller.scope(s), now_us))
     return {
         "layers": [
             {

@@ -14,7 +14,6 @@ from memory.query import (
     live_history,
     search,
 )
-from memory.scope import Scope
 from memory.store import AgentStore
 from node.core import NodeCore
 from node.params import Params
@@ -52,7 +51,7 @@ async def search_verb(core: NodeCore, params: Params) -> Result:
     now_us = core.clock.now_us()
 
     def read(store: AgentStore) -> Result:
-        scope = Scope(store.agent, every_state=False)
+        scope = caller.scope(store).readers
         found = search(store, scope, query, filters, limit=limit, now_us=now_us)
         results = [record_of(s, now_us) | {"score": round(s.score, 6)} for s in found]
         if not why:

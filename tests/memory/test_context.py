@@ -1,7 +1,5 @@
 """The context block: what is in it, what is not, and that no text can break out of it."""
 
-from typing import Any
-
 import pytest
 
 from crdt.entry import Via
@@ -22,13 +20,14 @@ from memory.context import (
     without_blocks,
 )
 from memory.notes import Note
+from memory.scope import Scope
 from memory.writing import change
 from tests.support.memory_world import Node, World
 
 
-def block(node: Node, query: str = "", budget: int = 4_096, **more: Any) -> Block:
-    asked = Asked(query, budget, "2026-03-01", "muse", **more)
-    return context(node.store, node.readers, asked, node.now_us)
+def block(node: Node, query: str = "", budget: int = 4_096, channel: str | None = None) -> Block:
+    scope = Scope(node.world.agent, every_state=True, channel=channel)
+    return context(node.store, scope, Asked(query, budget, "2026-03-01", "muse"), node.now_us)
 
 
 def sections(found: Block) -> dict[str, list[RecordId]]:

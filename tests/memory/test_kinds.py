@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from crdt.entry import Via
-from keys.errors import RefusedError, RoostError, UsageError
+from keys.errors import NotFoundError, RefusedError, RoostError, UsageError
 from keys.ids import RecordId
 from memory import files, kinds, layers
 from memory.notes import Note
+from memory.query import Filters, get, list_records, search
+from memory.scope import Scope
 from memory.tree import Tree
 from memory.writing import RetiredError, TombstonedError
 from tests.support.author import seeded
@@ -350,3 +352,20 @@ def test_the_table_of_the_layers_is_what_the_program_does(a: Node) -> None:
     ]
     held = layers.layers(a.store, a.readers, a.now_us)
     assert written == [(x.name, x.review_cron, x.intake_cron, x.min_age_s, x.budget) for x in held]
+
+
+def test_a_scope_of_a_channel_sees_no_turn_of_another(world: World, a: Node) -> None:
+    work = append(a, "standup", "ship the boat", channel="work")
+    home = append(a, "dinner", "ship the soup", channel="home")
+    fact = a.remember("a ship has a hull")
+    for node in world.everywhere():
+        scope = Scope(world.agent, every_state=False, channel="work")
+        now = node.now_us
+        found = search(node.store, scope, "ship", Filters(), limit=9, now_us=now)
+        assert {s.record for s in found} == {work, fact}, node.name
+        page = list_records(node.store, scope, Filters(), limit=9, cursor=None, now_us=now)
+        assert home not in {s.record for s in page.records}
+        assert get(node.store, scope, work, now_us=now).text == "ship the boat"
+        with pytest.raises(NotFoundError):
+            get(node.store, scope, home, now_us=now)
+        assert set(node.search("ship")) == {work, home, fact}
