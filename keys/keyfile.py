@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ _MAGIC: Final = b"roost device key 1\n"
 _CHECK_BYTES: Final = 8
 _DEVICE_KEY_BYTES: Final = len(_MAGIC) + SEED_BYTES + _CHECK_BYTES
 _OTHERS: Final = 0o077
+_PARTIAL: Final = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 _RESTORE_HINT: Final = (
     "a new key would be a new device: restore the keys directory from a backup, "
     "or set up a new home with `roost init` and pair it"
@@ -75,6 +77,25 @@ def replace_secret(path: Path, data: bytes) -> None:
     """Write a secret file, durably, in place of the one there; the old one stays until then."""
     with _temporary(path, data) as temporary:
         _publish(os.replace, temporary, path)
+
+
+def remove_secret(path: Path) -> None:
+    """Remove a secret file, durably; one that is not there is removed. Raises ``KeyFileError``."""
+    try:
+        path.unlink(missing_ok=True)
+        _sync_directory(path.parent)
+    except OSError as exc:
+        raise _failed("remove", path, exc) from exc
+
+
+def remove_partial(keys_dir: Path) -> None:
+    """Remove what a process that was killed left half written: it has secrets in it.
+
+    Only for who holds the home alone. Raises ``KeyFileError``.
+    """
+    for left in keys_dir.iterdir():
+        if _PARTIAL.fullmatch(left.name):
+            remove_secret(left)
 
 
 def read_secret(path: Path, size_max: int) -> bytes:

@@ -107,8 +107,10 @@ class Peers:
         prefix = text.strip().lower()
         return [p for p in every if str(p.device).startswith(prefix)]
 
-    def add(self, new: NewPeer, now_us: int) -> Peer:
-        """Enter or renew a peer after pairing; its label and addresses stay.
+    def add(self, new: NewPeer, now_us: int, addresses: Sequence[str] = ()) -> Peer:
+        """Enter or renew a peer after pairing, at the ``addresses`` it told; its label stays.
+
+        Where it told none, those of before stay.
 
         Raises ``RefusedError`` beyond ``PEERS_MAX``.
         """
@@ -126,6 +128,8 @@ class Peers:
                 " recovery = excluded.recovery, removed_us = NULL",
                 (new.device, new.name, new.certificate, new.owner, new.recovery, now_us),
             )
+            if addresses:
+                self._replace_addresses(new.device, Source.STORED, addresses, now_us)
         return self._known(new.device)
 
     def remove(self, device: DeviceId, now_us: int) -> None:
@@ -191,18 +195,23 @@ class Peers:
     ) -> None:
         """All places known from one source, in place of those it gave before."""
         with transaction(self._db):
-            kept = set(addresses[:ADDRESSES_MAX])
-            for (old,) in self._db.execute(
-                "SELECT address FROM address WHERE device = ? AND source = ?", (device, source)
-            ).fetchall():
-                if old not in kept:
-                    self._db.execute(
-                        "DELETE FROM address WHERE device = ? AND source = ? AND address = ?",
-                        (device, source, old),
-                    )
-            for address in addresses[:ADDRESSES_MAX]:
-                self._place(device, address, source, now_us)
-            self._trim(device)
+            self._replace_addresses(device, source, addresses, now_us)
+
+    def _replace_addresses(
+        self, device: DeviceId, source: Source, addresses: Sequence[str], now_us: int
+    ) -> None:
+        kept = set(addresses[:ADDRESSES_MAX])
+        for (old,) in self._db.execute(
+            "SELECT address FROM address WHERE device = ? AND source = ?", (device, source)
+        ).fetchall():
+            if old not in kept:
+                self._db.execute(
+                    "DELETE FROM address WHERE device = ? AND source = ? AND address = ?",
+                    (device, source, old),
+                )
+        for address in addresses[:ADDRESSES_MAX]:
+            self._place(device, address, source, now_us)
+        self._trim(device)
 
     def _full(self) -> bool:
         (count,) = self._db.execute("SELECT count(*) FROM peer WHERE removed_us IS NULL").fetchone()

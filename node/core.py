@@ -7,9 +7,9 @@ import contextlib
 from dataclasses import dataclass
 from typing import Final
 
-from keys.errors import StoreError
+from keys.errors import KeyFileError, StoreError
 from keys.ids import AgentId, DeviceId
-from keys.keyfile import load_device_key
+from keys.keyfile import load_device_key, remove_partial
 from keys.signing import DeviceKey, random_bytes
 from memory.nodedb import NodeDbDoor
 from node.agents import Agents
@@ -20,6 +20,7 @@ from node.marker import Marker
 from node.nodefile import complete_node_db, open_node_db
 from node.ownership import Ownership
 from node.settings import CLONE_SETTING, stopped_by
+from node.vaults import settle_vault
 
 BOOT_NONCE_BYTES: Final = 16
 
@@ -65,6 +66,7 @@ class NodeCore:
             if made_anew:
                 journal.error("damage.node_db")
                 await complete_node_db(db, agents, key.device, clock.now_us())
+            await core._settle_keys()
             await core._tell_of_doubts()
             stack.pop_all()
         return core
@@ -88,6 +90,19 @@ class NodeCore:
         """Close every database; what is written is durable already."""
         await self.agents.close()
         await self.db.close()
+
+    async def _settle_keys(self) -> None:
+        """Finish, or undo, what a crash left half done among the key files."""
+        owner = await self.db.run(lambda db: db.setting("owner"))
+
+        def settle() -> None:
+            remove_partial(self.home.keys_dir)
+            settle_vault(self.home.vault_path, owner)
+
+        try:
+            await asyncio.to_thread(settle)
+        except KeyFileError as exc:  # a read-only disk: reading goes on, the next start tries again
+            self.journal.warning("keys.unsettled", code=exc.code)
 
     async def _tell_of_doubts(self) -> None:
         place = self.marker.place_doubt

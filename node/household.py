@@ -2,8 +2,9 @@
 
 1. A joiner becomes a device of every key the opener's owner ever had, since agents keep the owner
    that founded them (R20).
-2. A home moves in with another owner only while it has no agent: what its own owner founded would
-   have nobody left to sign for it. The vault that was here is kept beside the new one.
+2. A home moves in with another owner only while it has no agent but that owner's: what its own
+   owner founded would have nobody left to sign for it. That owner's are here where a pairing broke
+   off between its certificate and our moving in. The vault that was here is kept (``vaults``).
 3. What a peer brings of its owner's certificates is kept: a later grant to that owner reaches them.
 """
 
@@ -11,13 +12,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Final
 
 from keys.address import Address
 from keys.errors import BadSignature, PairingError, RefusedError
 from keys.ids import OwnerId
-from keys.keyfile import create_secret, read_secret, replace_secret
+from keys.keyfile import read_secret
 from keys.limits import ADDRESSES_MAX, HASH_BYTES, VAULT_BYTES_MAX
 from keys.pair_messages import Introduction, OwnerInfo
 from keys.pairing import Paired
@@ -25,7 +25,9 @@ from keys.signing import CERTIFICATE_DOMAIN, OwnerKey, verify
 from keys.statements import Statement, device_proof
 from node.core import NodeCore
 from node.gifts import JoinerGift, OpenerGift
+from node.handle import AgentHandle
 from node.sharing import spread
+from node.vaults import prepare_vault, settle_vault
 
 NO_RECOVERY: Final = bytes(HASH_BYTES)
 OTHERS_STATEMENTS_MAX: Final = 256
@@ -100,19 +102,30 @@ class Household:
     # -- the joiner ------------------------------------------------------------------------------
 
     async def check_may_move_in(self, owner: OwnerId) -> None:
-        """Raise ``RefusedError`` unless this home is that owner's, or has no agent."""
+        """Raise ``RefusedError`` unless this home is that owner's, or has no other's agent."""
         core = self._core
         if owner == await core.ownership.owner():
             return
-        here = {h.agent for h in await core.agents.open_all()}
-        kept = {k.agent for k in await core.db.run(lambda db: db.agents()) if k.accepted}
-        if here | kept:
+        others = {k.agent for k in await core.db.run(lambda db: db.agents()) if k.accepted}
+        for handle in await core.agents.open_all():
+            if await self._is_of(handle, owner):
+                others.discard(handle.agent)
+            else:
+                others.add(handle.agent)
+        if others:
             raise RefusedError(
-                f"this home has agents of its own ({len(here | kept)}): it cannot become a device"
+                f"this home has agents of its own ({len(others)}): it cannot become a device"
                 " of another owner",
                 hint="use a home where only `roost init` ran, or pair without --mine and grant"
                 " what is to be shared",
             )
+
+    async def _is_of(self, handle: AgentHandle, owner: OwnerId) -> bool:
+        """Whether an agent is of ``owner``, who founded it or has us as a device in it already."""
+        authority = await handle.read(lambda store: store.authority)
+        if authority.founder in await self._core.ownership.identities():
+            return False
+        return authority.founder == owner or owner in authority.owners_of(self._core.device)
 
     def proofs(self, owners: Iterable[OwnerId]) -> JoinerGift:
         """The signatures of our device over (owner, device)."""
@@ -126,7 +139,7 @@ class Household:
         if not gift.vault or not self._certified(info.owner, statements):
             raise PairingError("the opener sent no certificate of this device", reason="malformed")
         if info.owner != await core.ownership.owner():
-            await asyncio.to_thread(_exchange_vault, core.home.vault_path, gift.vault)
+            await asyncio.to_thread(prepare_vault, core.home.vault_path, info.owner, gift.vault)
         recovery = None if info.recovery_hash == NO_RECOVERY else info.recovery_hash.hex()
         former = ",".join(str(o) for o in gift.former) or None
         await core.db.run(lambda db: db.owner_statements.add(statements))
@@ -138,6 +151,7 @@ class Household:
                 former_owners=former,
             )
         )
+        await asyncio.to_thread(settle_vault, core.home.vault_path, str(info.owner))
 
     def _certified(self, owner: OwnerId, statements: Iterable[Statement]) -> bool:
         return any(
@@ -154,17 +168,3 @@ class Household:
         about = [s for s in statements if s.body["owner"] == owner][:OTHERS_STATEMENTS_MAX]
         if about:
             await self._core.db.run(lambda db: db.owner_statements.add(about))
-
-
-def _exchange_vault(path: Path, vault: bytes) -> None:
-    """Put ``vault`` in the place of the one here, which is kept as ``….before``."""
-    if path.exists():
-        aside = path.with_name(path.name + ".before")
-        number = 1
-        while aside.exists():
-            number += 1
-            aside = path.with_name(f"{path.name}.before-{number}")
-        create_secret(aside, read_secret(path, VAULT_BYTES_MAX))
-        replace_secret(path, vault)
-    else:
-        create_secret(path, vault)

@@ -17,7 +17,7 @@ from keys.errors import NotFoundError, RefusedError, RoostError
 from keys.ids import AgentId, DeviceId
 from keys.signing import SigningKey, random_bytes
 from keys.tls import certificate_of
-from memory.peers import NewPeer, Peer, Source
+from memory.peers import NewPeer, Peer
 from node.core import NodeCore
 from node.exchange import Exchange
 from node.finding import Changes, Finding
@@ -150,12 +150,7 @@ class Network:
     async def _take_peer(self, new: NewPeer, addresses: list[str]) -> None:
         """A device was paired: store it and let it in."""
         now_us = self._core.clock.now_us()
-        await self._core.db.run(lambda db: db.peers.add(new, now_us))
-        await self._core.db.run(
-            lambda db: db.peers.replace_addresses(new.device, Source.STORED, addresses, now_us)
-        )
-        peer = await self._core.db.run(lambda db: db.peers.get(new.device))
-        assert peer is not None
+        peer = await self._core.db.run(lambda db: db.peers.add(new, now_us, addresses))
         if self._server is not None:
             await self._server.add_peer(peer)
         self._core.journal.info("peer.added", peer=new.device)

@@ -264,20 +264,22 @@ class Node:
 
     def up(self, *options: str) -> bool:
         """Serve the home, at the port of the last time; False when it dies before it is ready."""
-        from cli.main import main
-
         words = ["up", "--listen", self.listen, *(options or self.options)]
-        self.child = fork(
-            f"{self.name} up",
-            self.journal,
-            lambda: main(["--home", str(self.home), "--json", *words]),
-        )
+        self.child = fork(f"{self.name} up", self.journal, lambda: self.serve(words))
         ready = self.child.line()
         if ready is None:
             self.child.reap()
             return False
         self.listen, self.device = ready["listen"], ready["device"]
         return True
+
+    def serve(self, words: Sequence[str]) -> int:
+        """What the process does that serves the home; its exit code."""
+        from cli.main import main
+
+        code = main(["--home", str(self.home), "--json", *words])
+        assert isinstance(code, int)
+        return code
 
     def down(self, number: int = signal.SIGTERM) -> int:
         """Stop serving; the exit code."""

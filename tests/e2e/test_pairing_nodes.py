@@ -15,8 +15,10 @@ from keys.errors import PairingError, RefusedError, UnreachableError
 from keys.limits import PAIR_CONNECTIONS_MAX
 from keys.pair_code import pick_digits
 from keys.signing import DeviceKey
+from keys.statements import device_proof
 from keys.tls import pairing_client_context, pairing_server_context
 from node.pairwire import PROTOCOL, PairStream
+from node.sharing import spread
 from tests.support.opening import Opening, reason
 from tests.support.peers import PASSPHRASE, Node, equal, pair, running, until_true
 
@@ -91,6 +93,25 @@ async def test_mine_into_a_home_with_agents_is_refused_and_says_why(two: list[No
         assert reason(await opening.failure()) == "closed"
         assert (await a("peers"))["peers"] == (await b("peers"))["peers"] == []
         assert await b.core.ownership.owner() != await a.core.ownership.owner()
+
+
+async def test_S_D5_mine_after_one_that_broke_off_once_the_certificate_was_signed(
+    two: list[Node],
+) -> None:
+    a, b = two
+    async with running(a, b) as tasks:
+        await a("agent.create", name="muse", passphrase=PASSPHRASE)
+        owner, device = await a.core.ownership.owner(), b.core.key
+        proof = device_proof(device, owner)
+        key = await a.core.ownership.unlock(PASSPHRASE)
+        await a.core.ownership.certify(key, device.public, "b", proof)
+        await spread(a.core)
+        await pair(a, b, tasks, mine=False)
+        await equal("muse", a, b)
+        assert await b.core.ownership.owner() != owner
+        await pair(a, b, tasks, mine=True)
+        assert await b.core.ownership.owner() == owner
+        assert (await b.core.ownership.unlock(PASSPHRASE)).owner == owner
 
 
 async def test_pairing_a_device_of_the_owner_again_is_no_move(two: list[Node]) -> None:

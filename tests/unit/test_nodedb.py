@@ -74,6 +74,15 @@ def test_pairing_again_renews_and_keeps_the_label(db: NodeDb) -> None:
     assert (again.removed_us, again.told) == (None, False)
 
 
+def test_S_D5_a_peer_is_entered_together_with_its_addresses(db: NodeDb) -> None:
+    """What it tells anew replaces what it told; where it tells nothing, that stays."""
+    first = db.peers.add(new_peer(1), NOW, ["a:7667", "b:7667"])
+    assert {a.address for a in first.addresses} == {"a:7667", "b:7667"}
+    again = db.peers.add(new_peer(1), NOW + 1, ["c:7667"])
+    assert {a.address for a in again.addresses} == {"c:7667"}
+    assert db.peers.add(new_peer(1), NOW + 2).addresses == again.addresses
+
+
 def test_what_is_no_peer_is_not_changed(db: NodeDb) -> None:
     """A removed or unknown device is named as such."""
     db.peers.add(new_peer(1), NOW)
