@@ -79,6 +79,7 @@ soak: $(VENV)/.stamp-dev ## long runs, one after the other; ARGS=--help: of the 
 	@$(BIN)/python -m tests.sim.soak $(ARGS)
 	@$(BIN)/python -m tests.awaits.run $(AWAITS)
 	@$(BIN)/python -m tests.fuzz.run $(FUZZ)
+	@MCP_WRITES=200 $(BIN)/python -m pytest tests/surface/test_mcp.py -k M_H2 --timeout=0
 	@CRASH_ROUNDS=$${CRASH_ROUNDS:-1000} CRASH_CUTS=$${CRASH_CUTS:-1000} CRASH_STRIDE=$${CRASH_STRIDE:-1} \
 		$(BIN)/python -m pytest tests/crash --timeout=0
 

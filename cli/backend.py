@@ -43,6 +43,21 @@ def serve_forever(home: Path, options: dict[str, Any], on_ready: Callable[[Resul
     return serve(home, UpOptions(**options), on_ready)
 
 
+def serve_mcp(home: Path, agent: str, options: dict[str, Any]) -> None:
+    """Serve an agent's memory over standard input and output until that ends."""
+    from node.caller import Credential
+    from node.mcp.stdio import serve_stdio
+
+    serve_stdio(home, Credential(agent=agent, **options))
+
+
+def mcp_config(home: Path, client: str, options: list[str]) -> str:
+    """The settings that make a client start ``roost mcp``."""
+    from node.mcp.config import command_of, config_for
+
+    return config_for(client, command_of(home, options))
+
+
 def run_demo(say: Callable[[str], None]) -> Result:
     """Two nodes on this machine that share a memory, and forget it."""
     from node.demo import run_demo as run

@@ -32,6 +32,7 @@ CATALOG: Final[dict[str, dict[str, Listed]]] = {
     },
     "Agents and what they remember": {
         "agent": Listed("agents", "Create and list agents."),
+        "mcp": Listed("mcp", "Serve an agent's memory to a client, on standard input and output."),
         "token": Listed("agents", "List and revoke the tokens of agents."),
         "remember": Listed("memory", "Write memories."),
         "search": Listed("recall", "Find memories by what they say.", "search"),

@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from cli.backend import ensure_running, run_verb
 from cli.local_http import Answer, NoAnswerError, connect, post
-from keys.errors import InUseError, RoostError, UsageError
+from keys.errors import InUseError, RoostError, UsageError, error_from
 from keys.limits import CALL_BYTES_MAX
 from node.paths import is_trusted_socket, socket_candidates
 
@@ -101,30 +101,6 @@ def encode_call(verb: str, params: Mapping[str, object]) -> bytes:
     if len(body) > CALL_BYTES_MAX:
         raise UsageError(f"too much for one call: more than {CALL_BYTES_MAX} bytes")
     return body
-
-
-def error_from(reply: Mapping[str, Any], exit_code: object) -> RoostError:
-    """The error that a node answered with, of the class its code names."""
-    details = {key: value for key, value in reply.items() if key not in {"code", "message", "hint"}}
-    code = str(reply.get("code", RoostError.code))
-    hint = reply.get("hint")
-    kind = _classes().get(code, RoostError)
-    error = kind(str(reply.get("message", "failed")), hint=hint and str(hint), **details)
-    error.code = code
-    if type(exit_code) is int and 0 < exit_code < 256:
-        error.exit_code = exit_code
-    return error
-
-
-def _classes() -> dict[str, type[RoostError]]:
-    """Every class of error by its code."""
-    found: dict[str, type[RoostError]] = {}
-    waiting = [RoostError]
-    while waiting:
-        kind = waiting.pop()
-        found.setdefault(kind.code, kind)
-        waiting += kind.__subclasses__()
-    return found
 
 
 def _result(body: bytes) -> Result:

@@ -24,6 +24,9 @@ Errors carry ids, never memory text.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class RoostError(Exception):
     """Something failed; the message says what, the hint says what to do."""
@@ -149,3 +152,27 @@ class BadChain(BadInput):
     """Entries that do not continue the log they claim to continue."""
 
     code = "bad_chain"
+
+
+def error_from(reply: Mapping[str, Any], exit_code: object) -> RoostError:
+    """The error that a node answered with, of the class its code names, where that is loaded."""
+    details = {key: value for key, value in reply.items() if key not in {"code", "message", "hint"}}
+    code = str(reply.get("code", RoostError.code))
+    hint = reply.get("hint")
+    kind = _classes().get(code, RoostError)
+    error = kind(str(reply.get("message", "failed")), hint=hint and str(hint), **details)
+    error.code = code
+    if type(exit_code) is int and 0 < exit_code < 256:
+        error.exit_code = exit_code
+    return error
+
+
+def _classes() -> dict[str, type[RoostError]]:
+    """Every class of error by its code."""
+    found: dict[str, type[RoostError]] = {}
+    waiting = [RoostError]
+    while waiting:
+        kind = waiting.pop()
+        found.setdefault(kind.code, kind)
+        waiting += kind.__subclasses__()
+    return found

@@ -99,7 +99,9 @@ class _Node:
         parts = await assemble(core, self._options, listener)
         control = Control(parts.dispatch, core.device, self._options.role, self.stop)
         local = LocalApi(self._home, control, self._journal, self._clock)
-        loopback = LoopbackApi(self._options.api) if self._options.api else None
+        loopback = (
+            LoopbackApi(self._options.api, control, self._journal) if self._options.api else None
+        )
         services = [*parts.services, *([loopback] if loopback else []), local]
         with listener, self._signals_watched():
             try:

@@ -32,6 +32,7 @@ async def about(core: NodeCore, params: Params) -> Result:
         "session": caller.session,
         "channel": caller.channel,
         "profile": caller.profile,
+        "token": token_text(caller.token) if caller.token else None,
         "may": sorted(d.name.lower() for d in SESSION_KINDS.get(caller.session, ())),
     }
 

@@ -37,6 +37,7 @@ class Node:
     name: str
     process: subprocess.Popen[str] | None = None
     listen: str = ""
+    api: str = ""
     extra: dict[str, str] = field(default_factory=dict)
     prefix: tuple[str, ...] = ()  # what runs its commands, as in another network namespace
     options: tuple[str, ...] = ("--listen", "127.0.0.1:0", "--no-discovery")
@@ -90,7 +91,8 @@ class Node:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, f"{self.name} did not start: {(self.root / (self.name + '.log')).read_text()}"
-        self.listen = json.loads(line)["listen"]
+        ready = json.loads(line)
+        self.listen, self.api = ready["listen"], ready["api"] or ""
 
     def down(self, number: int = signal.SIGTERM) -> int | None:
         """Stop the node; its exit code."""

@@ -45,6 +45,7 @@ CONTRACT = {
     "agent token": "AGENT --session --channel --expires --profile --calls-per-minute"
     " --bytes-per-minute --records-per-hour --out --passphrase-file",
     "token list": "AGENT",
+    "mcp": "--agent --session --channel --profile --print-config",
     "token revoke": "TOKEN",
     "sync": "--once --peer --agent",
     "remember": "AGENT --jsonl --layer --tag --category --provenance --source --valid-from"

@@ -15,9 +15,16 @@ import pytest
 
 from cli import local_http, session
 from cli.local_http import NoAnswerError
-from cli.session import Session, encode_call, error_from
+from cli.session import Session, encode_call
 from keys import errors
-from keys.errors import InUseError, NotFoundError, RefusedError, RoostError, UsageError
+from keys.errors import (
+    InUseError,
+    NotFoundError,
+    RefusedError,
+    RoostError,
+    UsageError,
+    error_from,
+)
 from keys.limits import CALL_BYTES_MAX
 from node.paths import SOCKET_PATH_BYTES_MAX, is_trusted_socket, socket_candidates, socket_path
 from tests.support.local_node import LocalNode, local_node

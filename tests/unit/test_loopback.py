@@ -1,13 +1,32 @@
 """The API for agents, before there are tokens: bound to this machine, closed to pages."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from keys.errors import RoostError
+from node.caller import ACCOUNT, Credential
+from node.callers import TokenError
+from node.clock import SystemClock
+from node.journal import Journal
 from node.loopback import LoopbackApi
+from node.service import Emit
 
 WAIT_S = 10.0
+
+
+class Nobody:
+    """A dispatch that knows no token."""
+
+    async def call(
+        self,
+        verb: str,
+        params: dict[str, Any],
+        emit: Emit | None = None,
+        credential: Credential = ACCOUNT,
+    ) -> dict[str, Any]:
+        raise TokenError("no token that is in force")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +47,7 @@ async def test_X_83_to_X_85_no_page_gets_an_answer_from_the_api_for_agents(
     host: str | None, origin: str | None, status: int
 ) -> None:
     """Foreign hosts and any origin are refused; everybody else needs a token."""
-    api = LoopbackApi("127.0.0.1:0")
+    api = LoopbackApi("127.0.0.1:0", Nobody(), Journal(lambda _line: None, SystemClock()))
     async with asyncio.TaskGroup() as tasks:
         await api.start(tasks)
         name, _, port = api.address.rpartition(":")
@@ -51,4 +70,4 @@ async def test_X_83_to_X_85_no_page_gets_an_answer_from_the_api_for_agents(
 def test_X_86_the_api_for_agents_is_never_offered_to_the_network(given: str) -> None:
     """Only a loopback host is taken."""
     with pytest.raises(RoostError):
-        LoopbackApi(given)
+        LoopbackApi(given, Nobody(), Journal(lambda _line: None, SystemClock()))

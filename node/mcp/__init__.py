@@ -1,0 +1,1 @@
+"""The MCP server: tools, resources and transports over the dispatcher."""
