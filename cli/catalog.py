@@ -61,6 +61,10 @@ CATALOG: Final[dict[str, dict[str, Listed]]] = {
         "skill": Listed("kinds", "Keep scripts that a person has approved; Roost never runs them."),
         "identity": Listed("kinds", "Keep who the agent is: a core, and amendments."),
     },
+    "What the node does by itself": {
+        "consolidate": Listed("jobs", "Take in what was written and review the layers, now."),
+        "jobs": Listed("jobs", "See and steer what the node does by itself."),
+    },
     "What waits for a person": {
         "review": Listed("review", "Look at proposed memories, approve or reject them."),
         "conflicts": Listed("review", "See memories that two devices changed at once."),

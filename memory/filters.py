@@ -33,6 +33,7 @@ LIVE: Final = (
     "(r.live = 1 OR (r.duplicate IS NOT NULL AND r.state IN ('new', 'current') AND EXISTS"
     " (SELECT 1 FROM record AS c WHERE c.record = r.duplicate AND c.expires <= :now)))"
     " AND (r.expires IS NULL OR r.expires > :now)"
+    " AND r.kind <> 'verdict'"  # what a keeper thinks of a memory is no memory
 )
 
 

@@ -18,6 +18,7 @@ from keys.ids import AgentId
 from keys.limits import PAIR_CODES_PER_WINDOW, PAIR_WINDOW_S
 from memory.door import AioDoor, Door, make_file, open_connection
 from memory.faults import opened
+from memory.jobs import Jobs
 from memory.ownerdb import OwnerStatements
 from memory.peers import Peers
 from memory.schema import NODE_MIGRATIONS, migrate
@@ -50,6 +51,7 @@ class NodeDb:
         self.tokens = Tokens(connection)
         self.refusals = Refusals(connection)
         self.wishes = Wishes(connection)
+        self.jobs = Jobs(connection)
 
     def check(self) -> None:
         """Read everything, and verify what is signed; raises what a damaged row raises."""

@@ -24,7 +24,7 @@ from keys.signing import random_bytes
 from memory.rows import CATEGORIES, LAYERS, PROVENANCES, TIME_US_MAX
 from memory.shapes import KINDS, compared_value
 
-WRITABLE_KINDS = tuple(kind for kind in KINDS if kind != "layer")
+WRITABLE_KINDS = tuple(kind for kind in KINDS if kind not in ("layer", "verdict"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,14 @@ def get(store: AgentStore, scope: Scope, record: RecordId, *, now_us: int) -> Se
     return _seen(store.connection, rows)[0]
 
 
+def get_live(store: AgentStore, scope: Scope, record: RecordId, *, now_us: int) -> Seen | None:
+    """One record that a reader may see, or None."""
+    try:
+        return get(store, scope.readers, record, now_us=now_us)
+    except NotFoundError:
+        return None
+
+
 def resolve(store: AgentStore, scope: Scope, text: str) -> RecordId:
     """The record that an id or an unambiguous prefix names.
 

@@ -24,7 +24,7 @@ LAYERS: Final = ("day", "week", "month", "year", "decade", "century", "millenniu
 CATEGORIES: Final = ("fact", "preference", "rule", "context", "episode")
 PROVENANCES: Final = ("user", "agent", "tool", "file", "web", "import")
 GATED_PROVENANCES: Final = frozenset({"tool", "file", "web", "import"})
-GATED_KINDS: Final = frozenset({"identity", "skill"})
+GATED_KINDS: Final = frozenset({"identity", "skill", "verdict"})
 LIVE_STATES: Final = frozenset({"new", "current"})
 TIME_US_MAX: Final = 2**62 - 1  # and as far before 1970: a record shows no time beyond
 

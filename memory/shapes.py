@@ -34,6 +34,7 @@ KINDS: Final = (
     "summary",
     "skill",
     "identity",
+    "verdict",
 )
 # Kinds whose values are compared by fingerprint (R27: turns, diary lines and files are not).
 COMPARED_KINDS: Final = frozenset({"observation", "perspective", "property", "relation", "summary"})

@@ -57,6 +57,7 @@ class Agents:
         self.broken: dict[AgentId, StoreError] = {}
         self.stopped: RefusedError | None = None
         self.changed: Callable[[AgentHandle], None] | None = None
+        self.kept: Callable[[AgentHandle], None] | None = None  # the same, for the keeper
         self.on_aside: Callable[[AgentId, Aside], None] | None = None
 
     def stop_writing(self, why: RefusedError | None) -> None:
@@ -116,6 +117,11 @@ class Agents:
             await handle.clean()  # what a process erased that was killed before it could clean
         return self._handles.get(agent, handle)
 
+    def _tell(self, handle: AgentHandle) -> None:
+        for listener in (self.changed, self.kept):
+            if listener is not None:
+                listener(handle)
+
     async def _open(self, agent: AgentId) -> AgentHandle:
         path = self.path_of(agent)
         await asyncio.to_thread(make_file, path)
@@ -138,7 +144,7 @@ class Agents:
         except BaseException:
             await door.close()
             raise
-        handle.changed = lambda h: self.changed(h) if self.changed else None
+        handle.changed = self._tell
         handle.damaged = self._damaged
         return handle
 

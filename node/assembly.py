@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 async def assemble_node(core: NodeCore, options: UpOptions, listener: socket.socket) -> Parts:
     """The parts of a node that serves."""
+    from node.keeper import Keeper
     from node.mending import Scrub
     from node.network import Network
 
     network = Network(core, options, listener)
-    return Parts(Dispatcher(core, lambda: network), services=(network, Scrub(core)))
+    keeper = [Keeper(core)] if options.scheduler else []
+    return Parts(Dispatcher(core, lambda: network), services=(network, Scrub(core), *keeper))
 
 
 def command_dispatch(core: NodeCore) -> Dispatch:

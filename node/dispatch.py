@@ -32,6 +32,7 @@ from node.verbs import (
     writing,
 )
 from node.verbs.context import context_verb
+from node.verbs.keeping import KEEPING
 from node.verbs.kinds import WRITING_KINDS
 from node.verbs.kindviews import READING_KINDS
 
@@ -82,6 +83,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "import.lines": moving.import_lines,
     "doctor": doctoring.doctor,
     "context": context_verb,
+    **KEEPING,
     **WRITING_KINDS,
     **READING_KINDS,
 }

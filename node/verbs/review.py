@@ -7,6 +7,7 @@ from typing import Any
 from keys.errors import RefusedError, UsageError
 from keys.ids import EntryHash, RecordId, hash256
 from memory.query import Filters, Seen, list_records
+from memory.reviewing import carry_out
 from memory.store import AgentStore
 from node.callers import token_text
 from node.core import NodeCore
@@ -106,6 +107,8 @@ async def review_approve(core: NodeCore, params: Params) -> Result:
             record=str(seen.record),
         )
     await approve_records(core, handle, [seen], passphrase)
+    if seen.kind == "verdict":
+        await handle.write(lambda _store, author, at_us: carry_out(author, seen, at_us))
     after = await handle.read(lambda store: seen_in(store, seen.record, now_us))
     return {"record": str(seen.record), "state": after.state_at(now_us)}
 

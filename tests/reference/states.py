@@ -158,7 +158,7 @@ def _about(s: Statement, record: bytes) -> bool:
 
 def is_gated(first: dict[str, Scalar]) -> bool:
     """R21: whether kind, category, provenance or an import makes a record wait for a person."""
-    if first["kind"] in ("identity", "skill"):
+    if first["kind"] in ("identity", "skill", "verdict"):
         return True
     return first["kind"] == "observation" and (
         first.get("body.category") == "rule"

@@ -37,7 +37,16 @@ START_US = 1_700_000_000_000_000
 STEP_US = 1_000_000
 HOUR_US = 3_600_000_000
 RUN_BYTES = 256 * 1024
-DRAWS_RANDOM_BYTES = ("authoring", "files", "kinds", "lifting", "moving", "notes", "writing")
+DRAWS_RANDOM_BYTES = (
+    "authoring",
+    "files",
+    "kinds",
+    "lifting",
+    "moving",
+    "notes",
+    "reviewing",
+    "writing",
+)
 
 
 @contextlib.contextmanager

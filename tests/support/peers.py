@@ -189,6 +189,6 @@ async def holds(node: Node, agent: str, record: str) -> bool:
     return True
 
 
-async def remember(node: Node, agent: str, text: str) -> str:
+async def remember(node: Node, agent: str, text: str, **params: Any) -> str:
     """Write a memory; its id."""
-    return str((await node("remember", agent=agent, text=text))["record"])
+    return str((await node("remember", agent=agent, text=text, **params))["record"])
