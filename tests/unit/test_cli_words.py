@@ -169,7 +169,7 @@ def test_completion_scripts_call_roost(roost: Roost) -> None:
                 "rebuild",
             ],
         ),
-        ("roost agent ", ["create", "list", "show", "accept"]),
+        ("roost agent ", ["create", "list", "show", "accept", "token"]),
         ("roost show m", ["muse", "moss"]),
     ],
 )
