@@ -97,14 +97,20 @@ class Author:
                 "this agent's fingerprint key has not arrived yet",
                 hint="sync with a device that has it: roost sync --once",
             )
+        with self.together():
+            commit = self._begin(via, now_us)
+            yield commit
+            new = commit.finish()
+            if new:
+                self.store.after_append(new)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """One transaction around commits, each of which may fail alone; raises ``StoreError``."""
         doubt = self.renew
         try:
             with self.store.changing():
-                commit = self._begin(via, now_us)
-                yield commit
-                new = commit.finish()
-                if new:
-                    self.store.after_append(new)
+                yield
         except BaseException:
             self.renew = doubt  # the new incarnation went with the transaction
             raise

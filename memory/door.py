@@ -182,13 +182,17 @@ class AioDoor:
         What SQLite raises is told in words: ``DiskFullError``, ``ReadOnlyError``, ``DamageError``,
         or another ``StoreError``.
         """
-        if self._closed:
-            raise StoreError(f"{self._path.name} is closed", hint="try again")
+        self.require_open()
         execute = self._connection._execute  # noqa: SLF001
         try:
             return await execute(work)  # type: ignore[no-any-return, no-untyped-call]
         except sqlite3.Error as exc:
             raise await asyncio.to_thread(store_error, exc, self._path) from exc
+
+    def require_open(self) -> None:
+        """Raise ``StoreError`` once it is closed."""
+        if self._closed:
+            raise StoreError(f"{self._path.name} is closed", hint="try again")
 
     async def close(self) -> None:
         """Close the connection and end its thread; more than once does nothing."""

@@ -1,7 +1,8 @@
 """One agent of this node: the only way to its file.
 
 1. A handle reaches one agent's file and no other; that is the scope of everything done with it.
-2. A local write tells the marker after its commit (R38) and the watchers after that.
+2. A local write tells the marker after its commit (R38) and the watchers after that. Short ones
+   that wait are committed together (``node.together``).
 3. After an erasure the files are cleaned before the call returns, or soon after when a reader was
    in the way, or after a kill when they are opened again; receipts count only what is clean (R34).
    A full disk costs the reserve first.
@@ -25,6 +26,7 @@ from node.clock import Clock
 from node.home import Home
 from node.marker import Doubt, Marker
 from node.room import Room
+from node.together import Act, Together
 
 T = TypeVar("T")
 CLEAN_TRIES = 40
@@ -52,6 +54,7 @@ class AgentHandle:
     ) -> None:
         self.door, self.store, self.author = door, store, author
         self._marker, self._at = marker, home
+        self._together = Together(author, self._advance)
         self.changed: Callable[[AgentHandle], None] | None = None
         self.damaged: Callable[[AgentHandle, DamageError], Awaitable[None]] | None = None
         self.doubt: Doubt | None = None
@@ -92,6 +95,20 @@ class AgentHandle:
             if not (erases and self._at.room.release()):
                 raise
             result = await self._hop(act)
+        await self.settle()
+        return result
+
+    async def write_short(self, work: Callable[[AgentStore, Author, int], T]) -> T:
+        """Run a local act of one commit; those that wait for the disk meanwhile share the next.
+
+        Returns when it is durable. What another act of the same transaction raises is not raised
+        here, and ``work`` may be run a second time after it was undone.
+        """
+        now_us = self._at.clock.now_us()
+        act = Act(lambda: work(self.store, self.author, now_us), now_us)
+        self.door.require_open()  # what is added is also run: no await lies between
+        self._together.add(act)
+        result = await self._hop(lambda: self._together.run(act))
         await self.settle()
         return result
 

@@ -30,6 +30,12 @@ class Params:
         self._asked: set[str] = set()
         self.caller = caller
 
+    def copy(self) -> Params:
+        """The same, to be taken from once more: for an act that may run again."""
+        other = Params(self._given, self.caller)
+        other._asked = set(self._asked)
+        return other
+
     def _take(self, name: str) -> object:
         self._asked.add(name)
         return self._given.pop(name, _MISSING)

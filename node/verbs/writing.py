@@ -74,8 +74,9 @@ async def remember_verb(core: NodeCore, params: Params) -> Result:
         await lift_value(core, handle, str(params.peek("text")), passphrase)
 
     def act(store: AgentStore, author: Author, now_us: int) -> Result:
-        note = note_of(params, store, now_us)
-        params.done()
+        taken = params.copy()
+        note = note_of(taken, store, now_us)
+        taken.done()
         written = remember(author, note, params.caller.via, now_us)
         seen = get(store, person_scope(store), written.record, now_us=now_us)
         return {
@@ -84,7 +85,7 @@ async def remember_verb(core: NodeCore, params: Params) -> Result:
             "created": written.created,
         }
 
-    return await handle.write(act)
+    return await handle.write_short(act)
 
 
 async def remember_many(core: NodeCore, params: Params) -> Result:
@@ -142,7 +143,7 @@ async def revise_verb(core: NodeCore, params: Params) -> Result:
             "created": written.created,
         }
 
-    return await handle.write(act)
+    return await handle.write_short(act)
 
 
 async def retire(core: NodeCore, params: Params) -> Result:
@@ -164,7 +165,7 @@ async def _mark(core: NodeCore, params: Params, word: str, reason: str) -> Resul
         state = mark(author, record, word, reason, via=params.caller.via, now_us=now_us)
         return {"record": str(record), "state": state}
 
-    return await handle.write(act)
+    return await handle.write_short(act)
 
 
 async def tag(core: NodeCore, params: Params) -> Result:
@@ -199,7 +200,7 @@ async def _change(core: NodeCore, params: Params, ops_of: Any) -> Result:
         change(author, record, ops, via=params.caller.via, now_us=now_us)
         return record_of(get(store, scope, record, now_us=now_us), now_us)
 
-    return await handle.write(act)
+    return await handle.write_short(act)
 
 
 async def _target(core: NodeCore, params: Params) -> tuple[AgentHandle, str]:
