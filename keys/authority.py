@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from keys.ids import AgentId, StatementId
+from keys.policy import in_force
 from keys.statement_set import StatementSet
 from keys.statements import OWNER_KINDS, Cut, Statement, cut_of
 
@@ -89,6 +90,7 @@ class Authority(StatementSet):
                 self._about.setdefault((statement.kind, _subject(statement)), []).append(i)
         self._judge()
         self._lifted = self._collect_lifts()
+        self.policy = in_force(self.valid("policy"), self._saw)
         self.acts = self._collect_acts()
 
     # -- reading ---------------------------------------------------------------------------------
@@ -251,6 +253,9 @@ class Authority(StatementSet):
         return s.body["subject_kind"] == "owner" and self.holds_owner(
             s.body["subject"], "admin", past
         )
+
+    def _saw(self, earlier: Statement, later: Statement) -> bool:
+        return bool(self._past[self._index[later.id]] >> self._index[earlier.id] & 1)
 
     def _collect_lifts(self) -> frozenset[tuple[bytes, str]]:
         lifts = self.valid("lift")

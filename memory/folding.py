@@ -96,6 +96,15 @@ class Folder:
         value = compared_value(kind, text, codec.unpack(detail).get("body", {}))
         return fingerprints(self.keys, value) if value else []
 
+    def records(self) -> list[bytes]:
+        """Every record of the log, and every erased one, by id."""
+        rows = self._db.execute(
+            "SELECT DISTINCT record FROM entry WHERE payload_kind NOT IN (0, 2)"
+            " UNION SELECT record FROM tombstone WHERE effective = 1 AND chained = 1"
+            " ORDER BY record"
+        )
+        return [r[0] for r in rows]
+
     def refold(
         self, records: Iterable[bytes], new: Sequence[NewEntry] = ()
     ) -> tuple[set[bytes], set[bytes]]:
@@ -234,8 +243,8 @@ class Folder:
             return True
         if not fold.materialised:
             return any(verdict.withholds for verdict in fold.verdicts.values())
-        acts = self.authority.acts.get(record, ())
-        return not what_shows(fold, batch.stored[record], self.agent, acts).proposal
+        acts, policy = self.authority.acts.get(record, ()), self.authority.policy
+        return not what_shows(fold, batch.stored[record], self.agent, acts, policy).proposal
 
     def _frozen(self, record: bytes) -> bool:
         """R7: what a frozen record replaced does not become readable."""

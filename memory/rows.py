@@ -17,14 +17,13 @@ from crdt.fold import fold_record
 from crdt.payload import Scalar
 from keys.authority import Authority
 from keys.ids import RecordId
+from keys.policy import Policy
 from keys.statements import Statement
 from memory.shapes import Body, compared_value
 
 LAYERS: Final = ("day", "week", "month", "year", "decade", "century", "millennium")
 CATEGORIES: Final = ("fact", "preference", "rule", "context", "episode")
 PROVENANCES: Final = ("user", "agent", "tool", "file", "web", "import")
-GATED_PROVENANCES: Final = frozenset({"tool", "file", "web", "import"})
-GATED_KINDS: Final = frozenset({"identity", "skill", "verdict"})
 LIVE_STATES: Final = frozenset({"new", "current"})
 TIME_US_MAX: Final = 2**62 - 1  # and as far before 1970: a record shows no time beyond
 
@@ -99,11 +98,12 @@ def build_row(
 ) -> Row:
     """The row of a materialised record. ``exists`` tells whether a successor counts (R11)."""
     acts = authority.acts.get(fold.record, [])
-    shown = what_shows(fold, entries, agent, acts)
+    policy = authority.policy
+    shown = what_shows(fold, entries, agent, acts, policy)
     row = Row(fold.record, kind=fold.kind)
     _fill(row, shown.fold)
     row.sources = sorted(fold.sources)
-    judge = _States(shown.gated and is_gated(fold), shown.proposal, exists)
+    judge = _States(shown.gated and is_gated(fold, policy), shown.proposal, exists)
     row.versions = _versions(shown.fold, acts, judge, authority.times)
     facts = [] if shown.proposal else _in_force(shown.fold.facts, acts)
     row.own = judge.state(facts, acts)
@@ -129,12 +129,16 @@ class Shown:
 
 
 def what_shows(
-    fold: RecordFold, entries: Sequence[Stored], agent: bytes, acts: Sequence[Statement]
+    fold: RecordFold,
+    entries: Sequence[Stored],
+    agent: bytes,
+    acts: Sequence[Statement],
+    policy: Policy,
 ) -> Shown:
     """What a materialised record shows under the statements about it (R21)."""
     approvals = [s for s in acts if s.kind == "approve"]
     if not approvals:
-        gated = is_gated(fold)
+        gated = is_gated(fold, policy)
         return Shown(fold, gated, gated)
     approved = _approved_entries(approvals, entries)
     chosen = [e for e in entries if e.header.hash in approved]
@@ -143,16 +147,17 @@ def what_shows(
     return Shown(shown if shown.materialised else fold, True, not shown.materialised)
 
 
-def is_gated(fold: RecordFold) -> bool:
-    """R21: whether kind, category, provenance or an import makes a record wait for a person."""
-    if fold.kind in GATED_KINDS:
-        return True
-    if fold.kind != "observation":
-        return False
-    return (
-        fold.body.get("body.category") == "rule"
-        or fold.body.get("body.provenance") in GATED_PROVENANCES
-        or isinstance(fold.body.get("body.imported"), bytes)
+def is_gated(fold: RecordFold, policy: Policy) -> bool:
+    """R21: whether kind, category, provenance or an import makes a record wait for a person.
+
+    The policy is the one in force now, whenever the record was written; its versions follow it.
+    """
+    body = fold.body
+    return policy.gates(
+        fold.kind,
+        body.get("body.category"),
+        body.get("body.provenance"),
+        imported=isinstance(body.get("body.imported"), bytes),
     )
 
 

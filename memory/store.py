@@ -29,6 +29,7 @@ from keys.statements import Statement, agent_of, parse_stored
 from memory import erasing, foldkeys, schema, stamps
 from memory.erasing import Tombstones, keep_out
 from memory.folding import Folder
+from memory.gating import gated_otherwise
 from memory.logs import Logs, NewEntry
 from memory.standing import Standings
 from memory.transaction import transaction
@@ -169,6 +170,7 @@ class AgentStore:
             self._refold_everything()
         else:
             self._fold(acts | raised, set(), evaluate=True)
+            self._fold_many(gated_otherwise(self.connection, before, self.authority))
         self._answer(self.standings.held())
 
     def _raise_openings(self, new: frozenset[bytes]) -> set[bytes]:
@@ -309,14 +311,9 @@ class AgentStore:
             return
         self._changed_logs()
         self.tombstones.evaluate(self.folder)
-        records = [
-            r[0]
-            for r in self.connection.execute(
-                "SELECT DISTINCT record FROM entry WHERE payload_kind NOT IN (0, 2)"
-                " UNION SELECT record FROM tombstone WHERE effective = 1 AND chained = 1"
-                " ORDER BY record"
-            )
-        ]
+        self._fold_many(self.folder.records())
+
+    def _fold_many(self, records: Sequence[bytes]) -> None:
         for i in range(0, len(records), REBUILD_CHUNK):
             folded, before = self.folder.refold(records[i : i + REBUILD_CHUNK])
             self.standings.settle(folded, before)

@@ -93,6 +93,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "agent.list": _PERSON,
     "agent.show": _PERSON,
     "agent.accept": _OWNER,
+    "agent.policy": _PERSON,
+    "agent.policy.set": _OWNER,
     "grant": _OWNER,
     "revoke": _OWNER,
     "devices.revoke": _OWNER,

@@ -16,8 +16,9 @@ from cli.context import (
     pass_cli,
     passphrase_option,
 )
-from cli.output import Row, bold, dim
+from cli.output import Output, Row, bold, dim
 from cli.text import flat, local_time, short_ids, word
+from keys.errors import RoostError
 
 
 @click.group(cls=RoostGroup)
@@ -95,6 +96,48 @@ def agent_show(cli: Cli, agent: str) -> None:
         )
 
     cli.output.result(result, show)
+
+
+@agent.command("policy")
+@agent_argument
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Say otherwise.")
+@passphrase_option
+@pass_cli
+def agent_policy(cli: Cli, /, agent: str, settings: tuple[str, ...], **options: object) -> None:
+    """See or set what waits for you before the agent can read it.
+
+    It holds for what is there already, too: before you are asked, you see how many memories that
+    releases or withholds.
+    """
+    shown = cli.call("agent.policy", agent=agent, settings=list(settings))
+    if not settings:
+        cli.output.result(shown, lambda: _show_policy(cli.output, shown))
+        return
+    effect = f"{shown['released']} released, {shown['withheld']} withheld"
+    if cli.output.can_ask and cli.output.on_terminal:
+        cli.output.note(f"memories: {effect}")
+        if not cli.output.confirm("set it?"):
+            raise RoostError("nothing was changed")
+    given_passphrase = cli.passphrase(options)
+    result = cli.call(
+        "agent.policy.set", agent=agent, settings=list(settings), passphrase=given_passphrase
+    )
+    cli.output.result(
+        result,
+        lambda: cli.output.line(
+            bold(", ".join(settings)),
+            f"  memories: {result['released']} released, {result['withheld']} withheld",
+        ),
+    )
+
+
+def _show_policy(out: Output, shown: dict[str, Any]) -> None:
+    usual, words = shown.get("defaults", {}), shown.get("words", {})
+    rows: list[Row] = [
+        [key, word if usual.get(key) == word else bold(word), " | ".join(words.get(key, ()))]
+        for key, word in shown.get("policy", {}).items()
+    ]
+    out.table(["setting", "in force", "can be"], rows)
 
 
 @agent.command("token")

@@ -49,7 +49,7 @@ async def forget_as_agent(core: NodeCore, network: Network, params: Params) -> R
         return record, reach_of(store, [record])
 
     record, reach = await handle.read(look)
-    own = all(str(r) in caller.own for r in (*reach.named, *reach.derived))
+    own = await handle.read(lambda store: _may_erase(store, caller, reach))
     if dry_run:
         return _result(record, would_erase=own, would_propose=not own)
     if own:
@@ -73,7 +73,7 @@ async def _erase(
 ) -> Result:
     def act(store: AgentStore, author: Author, now_us: int) -> tuple[list[RecordId], list[Place]]:
         reach = reach_of(store, [record])
-        if not all(str(r) in caller.own for r in (*reach.named, *reach.derived)):
+        if not _may_erase(store, caller, reach):
             raise RefusedError("others wrote on it meanwhile; ask again", record=str(record))
         left = forget(
             author, reach, with_sources=False, reason=reason, via=caller.via, now_us=now_us
@@ -83,6 +83,12 @@ async def _erase(
     left, places = await handle.write(act, erases=True)
     receipts = await network.receipts(handle, [places]) if places else []
     return _result(record, erased=not left, receipts=receipts)
+
+
+def _may_erase(store: AgentStore, caller: Caller, reach: Reach) -> bool:
+    """R37: what its own session made, or whatever the agent's policy lets it."""
+    own = all(str(r) in caller.own for r in (*reach.named, *reach.derived))
+    return own or store.authority.policy.agents_erase
 
 
 def _result(record: RecordId, **more: object) -> Result:

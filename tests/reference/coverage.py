@@ -14,13 +14,15 @@ from tests.reference.states import Believed
 
 WANTED = (
     *(f"statement: {kind}" for kind in ("approve", "certify", "decertify", "grant", "lift")),
-    *(f"statement: {kind}" for kind in ("reject", "revoke", "rotate", "settle")),
+    *(f"statement: {kind}" for kind in ("policy", "reject", "revoke", "rotate", "settle")),
     "statement: refused",
     "statement: refused, of a device's key",
     "statement: waits for its past",
     "statement: void by the founder's removal",
     "statement: void by an admin's removal",
     "statement: void by a rotation",
+    "policy: two in force at once",
+    "policy: with a past one",
     "log: forked",
     "log: forked inside a commit",
     "log: with two openings",
@@ -80,6 +82,10 @@ def _statements(ledger: Ledger, rights: Rights) -> list[str]:
                 who = "the founder's" if by_founder else "an admin's"
                 out.append(f"statement: void by {who} removal")
     waits = len(ledger.statements) - len(ledger.absent) - len(rights.all)
+    said = [s for s in rights.of("policy") if rights.valid(s)]
+    held = [s for s in said if not any(s.id in rights.before(t) for t in said)]
+    out += ["policy: two in force at once"] * (len(held) > 1)
+    out += ["policy: with a past one"] * (len(held) < len(said))
     return out + ["statement: waits for its past"] * waits
 
 

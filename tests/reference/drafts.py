@@ -102,7 +102,10 @@ class Drafts:
             put("kind", kind),
             put("body.text", rng.choice(TEXTS)),
             put("body.category", rng.choice(("fact", "fact", "fact", "rule"))),
-            put("body.provenance", rng.choice(("user", "user", "user", "agent", "tool", "import"))),
+            put(
+                "body.provenance",
+                rng.choice(("user", "user", "user", "agent", "agent", "tool", "import", "Web ")),
+            ),
             put("field.layer", rng.choice(("day", "week"))),
             put("field.weight", rng.choice((0.5, 1.0))),
         ]

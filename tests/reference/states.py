@@ -23,6 +23,7 @@ from crdt.payload import Scalar
 from keys.limits import RECORD_BYTES
 from keys.statements import Statement
 from tests.reference.fold import OWNER_KEYS, Fact, Fold, owners
+from tests.reference.gates import is_gated
 from tests.reference.places import Held
 
 COMPARED = ("observation", "perspective", "property", "relation", "summary")
@@ -101,7 +102,7 @@ def shown_record(fold: Fold, record: bytes) -> Believed:
     acts = [s for s in acts if fold.rights.valid(s)]
     approvals = [s for s in acts if s.kind == "approve"]
     first = fold.canonical(fold.materialised(record))
-    gated = is_gated(first) or bool(approvals)
+    gated = is_gated(fold.rights, first) or bool(approvals)
     shown, proposal = entries, False
     if gated:
         heads = [
@@ -154,17 +155,6 @@ def _about(s: Statement, record: bytes) -> bool:
     if s.kind == "lift":
         return bool(s.body["record"] == record)
     return any(named == record for named, _ in s.body["items"])
-
-
-def is_gated(first: dict[str, Scalar]) -> bool:
-    """R21: whether kind, category, provenance or an import makes a record wait for a person."""
-    if first["kind"] in ("identity", "skill", "verdict"):
-        return True
-    return first["kind"] == "observation" and (
-        first.get("body.category") == "rule"
-        or first.get("body.provenance") in ("tool", "file", "web", "import")
-        or isinstance(first.get("body.imported"), bytes)
-    )
 
 
 def own_state(fold: Fold, shown: Believed, out: dict[bytes, Believed]) -> str:

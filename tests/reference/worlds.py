@@ -10,6 +10,7 @@ from keys.recovery import recovery_hash
 from keys.signing import DeviceKey, SigningKey
 from keys.statements import Statement, successor_proof
 from tests.reference.drafts import Draft
+from tests.reference.gates import UNSET
 from tests.reference.ledger import (
     DEVICES,
     FOUNDER,
@@ -94,6 +95,7 @@ class World(Ledger):
                 (self._lift, 2),
                 (self._settle, 2),
                 (self._approve, 4),
+                (self._policy, 2),
                 (self._rotate, 1),
                 (self._unseat, 1),
                 (self._overtake, 1),
@@ -263,6 +265,16 @@ class World(Ledger):
         heads = self.rng.sample(made, self.rng.randint(1, min(2, len(made)))) if made else []
         item = [bytes(record), sorted({d.hash for d in heads})]
         self._state(self.rng.choice(("approve", "approve", "reject")), {"items": [item]})
+
+    def _policy(self) -> None:
+        """One or two at once, with words that are known and ones that are not (R17, R21)."""
+        rng, words = self.rng, ("open", "open", "review", " open")
+        view = self.view(self.statements) or self._found()
+        for _ in range(rng.choice((1, 2))):
+            chosen = rng.sample(sorted(UNSET), rng.randint(1, 6))
+            settings = {key: rng.choice(words) for key in chosen}
+            body = {"settings": settings, "wall_ms": rng.choice(WALLS)}
+            self.sign(self._signer(), "policy", body, view)
 
     def _lift(self) -> None:
         facts, rng = self.drafts.facts, self.rng

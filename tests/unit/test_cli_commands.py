@@ -31,6 +31,7 @@ CALLS = [
         {"device": "d1", "since": "2025-03-01", "passphrase": PASSPHRASE},
     ),
     ("agent create muse", "agent.create", {"name": "muse", "passphrase": PASSPHRASE}),
+    ("agent policy muse", "agent.policy", {"agent": "muse", "settings": []}),
     ("agent list", "agent.list", {}),
     ("token list", "token.list", {}),
     ("token revoke abc", "token.revoke", {"id": "abc"}),

@@ -18,6 +18,7 @@ from crdt.payload import TOMBSTONE_REASONS, Type, Verb
 from keys import ids, limits, signing, statements
 from keys.authority import ACT_RIGHTS
 from keys.errors import BadInput
+from keys.policy import DEFAULTS, KNOWN
 from keys.statements import AGENTLESS_KINDS, BODIES, RIGHTS
 from tests.support.vectors import FOLDER
 from tests.vectors import headers
@@ -257,6 +258,13 @@ def test_kinds_without_effect_have_none() -> None:
     }
     idle = {kind for kind, effect in effects.items() if effect == "not in effect yet"}
     assert idle & asked == set()
+
+
+def test_the_settings_of_a_policy_are_those_of_the_program() -> None:
+    """With their words, the strictest last, and what holds unless one is set."""
+    rows = {bare(row[0]): row for row in table(GRANTS, 11, "setting")}
+    assert {key: tuple(re.findall(r"`(\w+)`", row[1])) for key, row in rows.items()} == KNOWN
+    assert {key: bare(row[2]) for key, row in rows.items()} == DEFAULTS
 
 
 def test_every_right_is_described_by_what_it_does_not_prevent() -> None:
