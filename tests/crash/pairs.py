@@ -1,4 +1,4 @@
-"""``python -m tests.crash.pairs``: a node dies at each call that writes or syncs while two pair.
+"""A node dies at each call that writes or syncs while two pair.
 
 Two homes, each served by a node; ``b`` joins ``a`` and gets its agent. The calls of both nodes are
 counted from the code to equal digests; then the same is played again, and one node dies at one of
@@ -7,13 +7,9 @@ its calls. It is started again, and the two must be paired, or pair, and then ho
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
 import signal
-import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,12 +19,10 @@ from typing import Any
 
 from keys.errors import RoostError
 from node.client import call
-from tests.awaits import processes
 from tests.awaits.processes import PASSPHRASE, WAIT_S, Node
 from tests.crash.watched import Watch
 
 AGENT = "muse"
-MEMORY = Path("/dev/shm")  # where a sync costs nothing; the processes alone are killed
 KINDS = ("mine", "peer")
 PAUSE_S = 0.05
 WORST = 40  # lines of a journal to show
@@ -42,9 +36,12 @@ class Watched(Node):
 
     watch: Watch | None = None
     joins: Any = None
+    watched: bool = True
 
     def up(self, *options: str) -> bool:
         """Serve the home, watched."""
+        if not self.watched:
+            return super().up(*options)
         self.watch = Watch(self.home)
         self.joins = self.watch.begin()
         try:
@@ -54,7 +51,8 @@ class Watched(Node):
 
     def serve(self, words: Sequence[str]) -> int:
         """Ask for the supervisor first."""
-        self.joins()
+        if self.watched:
+            self.joins()
         return super().serve(words)
 
     def down(self, number: int = signal.SIGTERM) -> int:
@@ -105,7 +103,7 @@ class Pair:
 
     def is_doomed(self) -> bool:
         """Whether one was killed, so that who waits for it waits in vain."""
-        return any(node.watching.dead for node in (self.a, self.b))
+        return any(n.watched and n.watching.dead for n in (self.a, self.b))
 
     def pair(self, opener: Watched, joiner: Watched, *, mine: bool) -> bool:
         """Whether both sides say that they paired."""
@@ -232,9 +230,6 @@ class Run:
         self.number += 1
         root = self.root / str(self.number)
         root.mkdir()
-        sockets = root / "run"
-        sockets.mkdir(mode=0o700)
-        os.environ["XDG_RUNTIME_DIR"] = str(sockets)
         pair = Pair(root)
         with ended(pair):
             pair.begin()
@@ -281,26 +276,9 @@ def ended(pair: Pair) -> Iterator[None]:
         pair.end()
 
 
-def main() -> int:
-    """1 when something that must hold did not."""
-    parser = argparse.ArgumentParser(prog="tests.crash.pairs")
-    parser.add_argument("--stride", type=int, default=1, help="die at every how many-th call")
-    parser.add_argument("--at", default="", help="one point: mine/peer,a/b,NUMBER")
-    parser.add_argument("--kind", choices=KINDS, help="pair as this alone")
-    options = parser.parse_args()
-    kinds = [options.kind] if options.kind else KINDS
-    processes.load()
-    parent = MEMORY if MEMORY.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="roost-pairs-", dir=parent) as folder:
-        secret = Path(folder) / "passphrase"
-        secret.write_text(PASSPHRASE)
-        secret.chmod(0o600)
-        os.environ["ROOST_PASSPHRASE_FILE"] = str(secret)
-        return rounds(Run(Path(folder)), options.stride, options.at, kinds)
-
-
-def rounds(run: Run, stride: int, only: str, kinds: Sequence[str]) -> int:
-    """Count, then die; print what came of it."""
+def play(root: Path, stride: int, only: str, kinds: Sequence[str]) -> dict[str, Any]:
+    """Count, then die at every how many-th call; what came of it."""
+    run = Run(root)
     total, points = 0, []
     for kind in kinds:
         started_s = time.monotonic()
@@ -323,9 +301,4 @@ def rounds(run: Run, stride: int, only: str, kinds: Sequence[str]) -> int:
         died += bool(where)
         print(f"{name}: {where or 'missed'}", flush=True)
     report = {"calls": total, "tried": len(chosen), "died": died, "again": run.again}
-    print(json.dumps(report | {"failed": failed}))
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return report | {"failed": failed}
