@@ -158,6 +158,9 @@ def _complete_agent(
 agent_argument: Final = click.argument("agent", shell_complete=_complete_agent)
 record_argument: Final = click.argument("record")
 reason_option: Final = click.option("--reason", required=True, metavar="R", help="Why; it is kept.")
+redact_option: Final = click.option(
+    "--redact", is_flag=True, default=None, help="Replace secrets by a marker instead of refusing."
+)
 passphrase_option: Final = click.option(
     "--passphrase-file",
     metavar="FILE",

@@ -7,6 +7,7 @@
    when it is forked or cut, and when rights were gained that its opening had not seen.
 4. A commit is at most ``COMMIT_ENTRIES_MAX`` entries; larger acts are several commits in one
    transaction.
+5. What holds a secret is refused before anything of it is kept (``screening``).
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from keys.ids import DeviceId, EntryHash, Incarnation, RecordId, hash256
 from keys.limits import COMMIT_BYTES_MAX, COMMIT_ENTRIES_MAX, INCARNATION_BYTES, SALT_BYTES
 from keys.signing import ENTRY_DOMAIN, DeviceKey, random_bytes
 from memory.logs import LogRow, NewEntry
+from memory.screening import screen
 from memory.store import AgentStore
 
 
@@ -239,14 +241,14 @@ class Commit:
         """Add a record; its id is bound to the place of its creation (R9)."""
         seq = self._tip.seq + 1 + len(self._order)
         record = author_bound_id(self.store.agent, self.log, seq, self.now_us // 1000)
-        self._created.add(record)
         self._add(record, ops)
+        self._created.add(record)
         return record
 
     def create_derived(self, record: RecordId, ops: Sequence[Op]) -> RecordId:
         """Add a record whose id every device derives; the full set of keys (R10)."""
-        self._created.add(record)
         self._add(record, ops)
+        self._created.add(record)
         return record
 
     def edit(self, record: RecordId, ops: Sequence[Op]) -> None:
@@ -259,6 +261,7 @@ class Commit:
         self._tombstones[self._order[-1]] = (record, reason)
 
     def _add(self, record: RecordId, ops: Sequence[Op]) -> None:
+        screen(ops)
         if record not in self._ops:
             self._order.append(record)
             self._ops[record] = {}

@@ -22,6 +22,7 @@ from cli.context import (
     passphrase_option,
     reason_option,
     record_argument,
+    redact_option,
 )
 from cli.output import Span, bold, dim
 from cli.text import count, word
@@ -57,6 +58,7 @@ _REFUSED_SHOWN: Final = 20
     "--lift", is_flag=True, help="Let a retired or forgotten value return; with --reason."
 )
 @click.option("--reason", metavar="R", help="Why it may return.")
+@redact_option
 @passphrase_option
 @pass_cli
 def remember(
@@ -96,6 +98,8 @@ def _show_remembered(cli: Cli, agent: str, result: dict[str, Any]) -> None:
     done = "remembered" if result.get("created") else "already known, reinforced:"
     state = str(result.get("state"))
     cli.output.line(f"{done} ", bold(str(result["record"])), dim(f"  {state}"))
+    if result.get("redacted"):
+        cli.output.line("  replaced by a marker: ", ", ".join(result["redacted"]))
     if state == "proposed":
         cli.output.next_steps(
             (f"roost review list {word(agent)}", "it waits for you; no agent reads it before")
@@ -116,12 +120,13 @@ def text_argument(text: str) -> str:
 def _remember_file(cli: Cli, agent: str, jsonl: str, options: dict[str, Any]) -> int:
     if options.pop("lift") or options.pop("reason"):
         raise UsageError("--lift and --reason go with TEXT, not with --jsonl")
+    redact = options.pop("redact")
     defaults = {k: v for k, v in given(options).items() if v not in (None, [])}
     totals = Totals({"written": 0, "reinforced": 0}, {"refused": []})
     malformed: list[Any] = []
     with open_rows(jsonl) as file, cli.output.progress("remembering", size_of(file)) as advance:
         rows = _rows(file, defaults, advance)
-        call = partial(_batch, cli, agent)
+        call = partial(_batch, cli, agent, redact)
         send(rows, totals, malformed, call)
     refused = totals.lists["refused"]
     result = totals.numbers | {"refused": sorted(refused + malformed, key=lambda r: r["line"])}
@@ -131,8 +136,8 @@ def _remember_file(cli: Cli, agent: str, jsonl: str, options: dict[str, Any]) ->
     return RefusedError.exit_code if refused else 0
 
 
-def _batch(cli: Cli, agent: str, rows: list[Row]) -> dict[str, Any]:
-    return cli.call("remember.batch", agent=agent, rows=rows)
+def _batch(cli: Cli, agent: str, redact: bool | None, rows: list[Row]) -> dict[str, Any]:
+    return cli.call("remember.batch", agent=agent, rows=rows, redact=redact)
 
 
 def _show_batch(cli: Cli, result: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ from cli.context import (
     agent_argument,
     pass_cli,
     passphrase_option,
+    redact_option,
 )
 from cli.output import Span, bold, pretty_path
 from cli.text import count, json_line, word
@@ -127,6 +128,7 @@ def _replaced(target: Path) -> Iterator[IO[str]]:
     "--conversation", metavar="N", help="Of a LoCoMo file only this: its sample id, or from 0."
 )
 @click.option("--approve", is_flag=True, help="You vouch for all of it: nothing waits for review.")
+@redact_option
 @passphrase_option
 @pass_cli
 def import_file(cli: Cli, /, agent: str, file: str, **options: Any) -> int:
@@ -147,7 +149,8 @@ def import_file(cli: Cli, /, agent: str, file: str, **options: Any) -> int:
         with cli.output.progress("importing", total) as advance:
 
             def lines(batch: list[Row]) -> dict[str, Any]:
-                params = {"rows": batch, "run": run, "approve": options["approve"]}
+                flags = {"approve": options["approve"], "redact": options["redact"]}
+                params = {"rows": batch, "run": run} | flags
                 done = cli.call("import.lines", agent=agent, **params, passphrase=passphrase)
                 advance(len(batch))
                 return done

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from keys.errors import NotFoundError, RoostError, UsageError
@@ -22,6 +23,7 @@ from memory.moving import (
 )
 from memory.notes import Note
 from memory.query import Seen, get
+from memory.screening import redacted
 from memory.store import AgentStore
 from node.core import NodeCore
 from node.handle import AgentHandle
@@ -106,6 +108,7 @@ async def import_lines(core: NodeCore, params: Params) -> Result:
     rows = params.rows("rows", BATCH_RECORDS_MAX)
     run = _run(params.text("run"))
     approve, passphrase = params.flag("approve"), params.optional_text("passphrase") or ""
+    redacts = params.flag("redact")
     params.done()
 
     def act(store: AgentStore, author: Author, now_us: int) -> tuple[Imported, list[Result]]:
@@ -115,7 +118,8 @@ async def import_lines(core: NodeCore, params: Params) -> Result:
             taken = Params(given)
             line = taken.number("line", place)
             try:
-                ready.append(_row(taken, line, run))
+                row = _row(taken, line, run)
+                ready.append(replace(row, note=redacted(row.note)[0]) if redacts else row)
             except RoostError as exc:
                 problems.append({"line": line, "code": exc.code, "message": exc.message})
         done = import_rows(author, ready, now_us)

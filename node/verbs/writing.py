@@ -11,6 +11,7 @@ from memory.authoring import Author
 from memory.notes import Note, check_reason
 from memory.query import get
 from memory.rows import LAYERS
+from memory.screening import redacted
 from memory.store import AgentStore
 from memory.writing import (
     change,
@@ -68,6 +69,7 @@ async def remember_verb(core: NodeCore, params: Params) -> Result:
     """Write one memory, or reinforce the live one that says the same."""
     handle = await core.agents.resolve(params.text("agent"))
     lifts, reason = params.flag("lift"), params.optional_text("reason")
+    redacts = params.flag("redact")
     passphrase = params.optional_text("passphrase") or ""
     if lifts:
         check_reason(reason or "")
@@ -77,13 +79,15 @@ async def remember_verb(core: NodeCore, params: Params) -> Result:
         taken = params.copy()
         note = note_of(taken, store, now_us)
         taken.done()
+        note, replaced = redacted(note) if redacts else (note, [])
         written = remember(author, note, params.caller.via, now_us)
         seen = get(store, person_scope(store), written.record, now_us=now_us)
-        return {
+        result: Result = {
             "record": str(written.record),
             "state": seen.state_at(now_us),
             "created": written.created,
         }
+        return result | ({"redacted": replaced} if replaced else {})
 
     return await handle.write_short(act)
 
@@ -91,7 +95,7 @@ async def remember_verb(core: NodeCore, params: Params) -> Result:
 async def remember_many(core: NodeCore, params: Params) -> Result:
     """Write up to 500 memories in one commit; what is refused is reported by line."""
     handle = await core.agents.resolve(params.text("agent"))
-    rows = params.rows("rows", BATCH_RECORDS_MAX)
+    rows, redacts = params.rows("rows", BATCH_RECORDS_MAX), params.flag("redact")
     params.done()
 
     def act(store: AgentStore, author: Author, now_us: int) -> Result:
@@ -104,6 +108,7 @@ async def remember_many(core: NodeCore, params: Params) -> Result:
             try:
                 note = note_of(taken, store, now_us)
                 taken.done()
+                note = redacted(note)[0] if redacts else note
             except RoostError as exc:
                 refused.append({"line": line, "code": exc.code, "message": exc.message})
             else:
