@@ -8,17 +8,21 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from keys.errors import RefusedError, RoostError, UsageError
-from node.mcp.tools import PROFILES, Tool
+from node.mcp.fulltools import FULL
+from node.mcp.graph import GRAPH, RUN_GRAPH
+from node.mcp.tools import DEFAULT, Answer, Call, Result, Tool
 from node.params import unknown_parameter
 
-Result = dict[str, Any]
-Call = Callable[[str, Result], Awaitable[Result]]
-"""Calls a verb as the session's agent; raises ``RoostError``."""
-
+PROFILES: Final[Mapping[str, tuple[Tool, ...]]] = {
+    "default": DEFAULT,
+    "full": (*DEFAULT, *FULL),
+    "graph": GRAPH,
+}
 GUARDED: Final = ("kind", "provenance", "via", "state", "created_at", "recorded_at")
 NEAR_MAX: Final = 3
 NEAR_QUERY_CHARS: Final = 400
@@ -38,11 +42,30 @@ def tool_named(profile: str, name: str) -> Tool:
     raise UsageError(f"no tool {name[:40]!r}")
 
 
-async def run_tool(call: Call, tool: Tool, given: Mapping[str, Any]) -> Result:
+async def run_tool(call: Call, tool: Tool, given: Mapping[str, Any]) -> Answer:
     """What a tool answers; raises ``RoostError``."""
     arguments = await _arguments(call, tool, given)
-    special = _SPECIAL.get(tool.name)
-    return await (special(call, arguments) if special else call(tool.verb, arguments))
+    if tool.name in RUN_GRAPH:
+        return await RUN_GRAPH[tool.name](call, arguments)
+    if tool.name in _SPECIAL:
+        return _answer(await _SPECIAL[tool.name](call, arguments))
+    if tool.verb.endswith(".remove") and arguments.pop("dry_run", False):
+        return _answer(await _would_remove(call, tool, arguments))
+    return _answer(await call(tool.verb, arguments))
+
+
+def _answer(result: Result) -> Answer:
+    """A result as JSON; a block of text comes first, as it is."""
+    if "entries" not in result:
+        return Answer(result, (json.dumps(result, ensure_ascii=False),))
+    rest = {k: v for k, v in result.items() if k != "text"}
+    return Answer(result, (str(result["text"]), json.dumps(rest, ensure_ascii=False)))
+
+
+async def _would_remove(call: Call, tool: Tool, arguments: Result) -> Result:
+    kind = tool.verb.removesuffix(".remove")
+    seen = await call(f"{kind}.show", _whose(arguments) | {kind: arguments[kind]})
+    return {"record": seen["record"], "would_retire": True, "dry_run": True}
 
 
 async def _arguments(call: Call, tool: Tool, given: Mapping[str, Any]) -> Result:
@@ -78,6 +101,10 @@ async def _store(call: Call, arguments: Result) -> Result:
     ]
     waits = {"note": "it waits for a person to approve it"} if done["state"] == "proposed" else {}
     return done | {"near": near[:NEAR_MAX]} | waits
+
+
+async def _explain(call: Call, arguments: Result) -> Result:
+    return await call("search", arguments | {"explain": True})
 
 
 async def _update(call: Call, arguments: Result) -> Result:
@@ -126,6 +153,7 @@ def _whose(arguments: Result) -> Result:
 
 
 _SPECIAL: Final[Mapping[str, Callable[[Call, Result], Awaitable[Result]]]] = {
+    "memory_explain": _explain,
     "memory_store": _store,
     "memory_update": _update,
     "memory_retire": _retire,

@@ -12,8 +12,9 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from keys.errors import RoostError
-from node.mcp.calling import Call, run_tool, tool_named
-from node.mcp.tools import PROFILES, Tool
+from node.mcp.calling import PROFILES, run_tool, tool_named
+from node.mcp.graph import RUN_GRAPH
+from node.mcp.tools import Answer, Call, Tool
 
 Context = ServerRequestContext[Any, Any]
 CallerOf = Callable[[Context], Call]
@@ -45,7 +46,7 @@ def make_server(call_of: CallerOf, fault: Callable[[BaseException], None]) -> Se
             tool = tool_named(await profile(call), params.name)
             return answer(await run_tool(call, tool, params.arguments or {}))
         except RoostError as exc:
-            return failure(exc.as_dict())
+            return failure(exc.as_dict(), bare=params.name in RUN_GRAPH)
         except Exception as exc:  # noqa: BLE001 - a border: one call's fault is not the session's
             fault(exc)
             return failure({"code": "internal", "message": "a fault in Roost"})
@@ -74,22 +75,21 @@ def described(tool: Tool) -> types.Tool:
     )
 
 
-def answer(result: dict[str, Any]) -> types.CallToolResult:
-    """A result as text and as JSON; a text of its own comes first."""
-    shown = [result["text"]] if "entries" in result else []
-    rest = {k: v for k, v in result.items() if k != "text"} if shown else result
-    texts = [*shown, json.dumps(rest, ensure_ascii=False)]
+def answer(done: Answer) -> types.CallToolResult:
+    """An answer as a client gets it."""
     return types.CallToolResult(
-        content=[types.TextContent(text=text) for text in texts], structured_content=result
+        content=[types.TextContent(text=text) for text in done.texts],
+        structured_content=done.value,
     )
 
 
-def failure(error: dict[str, Any]) -> types.CallToolResult:
-    """An error that a model can act on: what is wrong, and what to do."""
+def failure(error: dict[str, Any], *, bare: bool = False) -> types.CallToolResult:
+    """An error that a model can act on: what is wrong, and what to do; ``bare``: only the first."""
     hint = f" ({error['hint']})" if error.get("hint") else ""
+    full = f"{error['code']}: {error['message']}{hint}"
     said = json.loads(json.dumps(error, default=str))
     return types.CallToolResult(
-        content=[types.TextContent(text=f"{error['code']}: {error['message']}{hint}")],
+        content=[types.TextContent(text=str(error["message"]) if bare else full)],
         structured_content={"error": said},
         is_error=True,
     )

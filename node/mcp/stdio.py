@@ -17,8 +17,8 @@ from keys.signing import random_bytes
 from node.background import ensure
 from node.caller import Credential
 from node.client import Client
-from node.mcp.calling import Call
 from node.mcp.server import make_server
+from node.mcp.tools import Call
 
 
 def serve_stdio(home: Path, credential: Credential) -> None:

@@ -7,11 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 Schema = dict[str, Any]
+Result = dict[str, Any]
+Call = Callable[[str, Result], Awaitable[Result]]
+"""Calls a verb as the session's agent; raises ``RoostError``."""
 
 TEXT: Final[Schema] = {"type": "string"}
 TEXTS: Final[Schema] = {"type": "array", "items": {"type": "string"}}
@@ -58,31 +61,40 @@ class Tool:
         return {alias: p.name for p in self.parameters for alias in p.aliases} | own
 
 
-def _enum(*words: str) -> Schema:
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool answers: a value, and the texts that a model reads."""
+
+    value: Result
+    texts: tuple[str, ...]
+
+
+def enum(*words: str) -> Schema:
+    """One of these words."""
     return {"type": "string", "enum": list(words)}
 
 
-_AGENT: Final = Parameter("agent", TEXT, "Leave out: it is the one this session belongs to.")
-_RECORD: Final = Parameter(
+AGENT: Final = Parameter("agent", TEXT, "Leave out: it is the one this session belongs to.")
+RECORD: Final = Parameter(
     "record",
     TEXT,
     "The id of a memory, or an unambiguous beginning of one.",
     required=True,
     aliases=("id", "memory_id", "record_id", "memory"),
 )
-_REASON: Final = Parameter("reason", TEXT, "Why; it is kept.", required=True, aliases=("why",))
-_DRY_RUN: Final = Parameter("dry_run", FLAG, "Only say what would be done.")
-_LIMIT: Final = Parameter(
+REASON: Final = Parameter("reason", TEXT, "Why; it is kept.", required=True, aliases=("why",))
+DRY_RUN: Final = Parameter("dry_run", FLAG, "Only say what would be done.")
+LIMIT: Final = Parameter(
     "limit",
     NUMBER | {"minimum": 1, "maximum": 1000},
     "At most so many.",
     aliases=("k", "n", "top_k", "max_results", "n_results"),
 )
-_QUERY: Final = Parameter(
+QUERY: Final = Parameter(
     "query", TEXT, "Words to look for.", required=True, aliases=("q", "text", "search")
 )
 _LAYER: Final = Parameter(
-    "layer", _enum("day", "week", "month", "year", "decade", "century", "millennium"), "A layer."
+    "layer", enum("day", "week", "month", "year", "decade", "century", "millennium"), "A layer."
 )
 _TAGS: Final = Parameter("tags", TEXTS, "Only with all these tags.", aliases=("tag",))
 _KINDS: Final = Parameter("kinds", TEXTS, "Only these kinds.", aliases=("kind", "types"))
@@ -101,17 +113,17 @@ STORE: Final = Tool(
         Parameter("tags", TEXTS, "Words to find it by.", aliases=("tag",)),
         Parameter(
             "category",
-            _enum("fact", "preference", "event", "decision", "rule", "lesson", "episode"),
+            enum("fact", "preference", "event", "decision", "rule", "lesson", "episode"),
             "What it is.",
         ),
-        Parameter("provenance", _enum("agent", "tool", "file", "web"), "Where it came from."),
+        Parameter("provenance", enum("agent", "tool", "file", "web"), "Where it came from."),
         Parameter("source", TEXT, "The file, page or tool it came from."),
         _LAYER,
         Parameter("valid_from", TEXT, "When it begins to hold (ISO 8601 with an offset)."),
         Parameter("valid_to", TEXT, "When it ceases to hold."),
         Parameter("expires", TEXT, "When to withhold it.", aliases=("expires_at",)),
         Parameter("derived_from", TEXTS, "Ids of the memories it was made of."),
-        _AGENT,
+        AGENT,
     ),
     repeats=True,
 )
@@ -120,8 +132,8 @@ SEARCH: Final = Tool(
     "search",
     "Find memories by what they say. Only what is live is found.",
     (
-        _QUERY,
-        _LIMIT,
+        QUERY,
+        LIMIT,
         _KINDS,
         _TAGS,
         _LAYER,
@@ -130,17 +142,17 @@ SEARCH: Final = Tool(
         Parameter("at", TEXT, "What held in the world at this time.", aliases=("valid_at",)),
         Parameter("as_of", TEXT, "What was known at this time."),
         Parameter("explain", FLAG, "Say why each was found."),
-        _AGENT,
+        AGENT,
     ),
     reads=True,
 )
-GET: Final = Tool("memory_get", "show", "Read one memory in full.", (_RECORD, _AGENT), reads=True)
+GET: Final = Tool("memory_get", "show", "Read one memory in full.", (RECORD, AGENT), reads=True)
 LIST: Final = Tool(
     "memory_list",
     "list",
     "List memories, the newest first, page by page.",
     (
-        _LIMIT,
+        LIMIT,
         Parameter("cursor", TEXT, "Where the last page said the next one starts."),
         _KINDS,
         _TAGS,
@@ -148,7 +160,7 @@ LIST: Final = Tool(
         Parameter("source", TEXT, "Only from this source."),
         _SINCE,
         _UNTIL,
-        _AGENT,
+        AGENT,
     ),
     reads=True,
 )
@@ -158,17 +170,17 @@ UPDATE: Final = Tool(
     "Correct a memory: give the whole new text, its tags or its layer. A new text makes a new"
     " memory that replaces the old one; the result has its id.",
     (
-        _RECORD,
+        RECORD,
         Parameter("text", TEXT, "The new text.", aliases=("content", "new_text")),
         Parameter("tags", TEXTS, "All the tags it is to have."),
         _LAYER,
         Parameter("reason", TEXT, "Why; needed for a new text.", aliases=("why",)),
-        _DRY_RUN,
+        DRY_RUN,
         *(
             Parameter(name, TEXT, "Cannot be changed; sent as it is, it does no harm.")
             for name in ("kind", "provenance", "via", "state", "created_at", "recorded_at")
         ),
-        _AGENT,
+        AGENT,
     ),
     destroys=True,
 )
@@ -177,7 +189,7 @@ RETIRE: Final = Tool(
     "retire",
     "Withhold a memory that is wrong or out of date: nobody finds it any more, and a person can"
     " take it back.",
-    (_RECORD, _REASON, _DRY_RUN, _AGENT),
+    (RECORD, REASON, DRY_RUN, AGENT),
     destroys=True,
     repeats=True,
 )
@@ -186,7 +198,7 @@ FORGET: Final = Tool(
     "forget",
     "Erase a memory for good, on every device. What this session stored itself is erased at once;"
     " anything else is withheld at once, and a person decides.",
-    (_RECORD, _REASON, _DRY_RUN, _AGENT),
+    (RECORD, REASON, DRY_RUN, AGENT),
     destroys=True,
     repeats=True,
 )
@@ -198,10 +210,9 @@ CONTEXT: Final = Tool(
     (
         Parameter("query", TEXT, "What it is for.", aliases=("q", "text", "task")),
         Parameter("budget", NUMBER | {"minimum": 1}, "Tokens at most.", aliases=("max_tokens",)),
-        _AGENT,
+        AGENT,
     ),
     reads=True,
 )
 
 DEFAULT: Final = (STORE, SEARCH, GET, LIST, UPDATE, RETIRE, FORGET, CONTEXT)
-PROFILES: Final[Mapping[str, tuple[Tool, ...]]] = {"default": DEFAULT}

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from mcp.client.client import Client
 
-from node.mcp.tools import DEFAULT, PROFILES
+from node.mcp.calling import PROFILES
+from node.mcp.tools import DEFAULT
 from tests.support.cluster import PASSPHRASE, Cluster
 from tests.support.mcp_clients import misuse, over_http, over_stdio, use
 from tests.support.quick import Quick, quick_node
