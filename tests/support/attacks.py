@@ -52,6 +52,7 @@ def attacks(at: Surface) -> dict[str, dict[str, Any]]:
         "owner.recover": {"code": "x"} | signed,
         "token.create": {"agent": "other"} | signed,
         "token.revoke": {"id": "a"},
+        "agent.policy.set": {"settings": ["provenance.web=open"]} | signed,
         "context": {"query": "zanzibar umbrella xylophone"},
         "diary.add": {"text": "a day", "derived_from": [at.proposed]},
         "diary.list": {"all": True},
