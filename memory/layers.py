@@ -138,7 +138,7 @@ def _creation(name: str) -> list[Op]:
     ops = [
         put("kind", "layer"),
         put("body.key", name.encode()),
-        put("body.text", name),
+        put("body.name", name),
         put("body.provenance", "user"),
         put("field.review_cron", review),
         put("field.intake_cron", intake),

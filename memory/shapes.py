@@ -44,11 +44,11 @@ ROOTS: Final = (
 PERSPECTIVES: Final = ("retrospective", "current", "future")
 MUTABILITIES: Final = ("mutable", "append", "fixed")
 # Kinds that are known by a name; of an entity it can change, so that it is a field.
-NAMED_KINDS: Final = frozenset({"entity", "file", "session", "skill", "layer"})
+NAMED_KINDS: Final = frozenset({"entity", "file", "session", "skill"})
 PINNED: Final = "yes"
 # Kinds that an agent may have a million of; of the others there is a list.
 COMMON_KINDS: Final = frozenset({"observation", "turn"})
-_NAME_IN_BODY: Final = frozenset({"property", "perspective", "relation"})
+_NAME_IN_BODY: Final = frozenset({"property", "perspective", "relation", "layer"})
 
 
 def folded_name(name: str) -> str:

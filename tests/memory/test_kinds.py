@@ -299,6 +299,7 @@ def test_layers_are_defaults_until_one_is_changed_on_two_devices_at_once(
         day, week, *_ = layers.layers(node.store, node.readers, node.now_us)
         assert (day.budget, day.review_cron, day.changed) == (2_000, "0 5 * * *", True)
         assert (week.budget, week.changed) == (4_096, False)
+        assert node.search("day") == []  # how a layer is set is no memory
     for bad in ({"budget": -1}, {"review_cron": "soon"}, {}):
         with pytest.raises(UsageError):
             layers.set_layer(a.author, "day", bad, Via.LOCAL, a.now_us)
