@@ -16,6 +16,7 @@ from memory.forgetting import (
     reach_of,
     tombstone_places,
 )
+from memory.kinds import live_named
 from memory.notes import check_reason
 from memory.query import Filters, list_records
 from memory.store import AgentStore
@@ -66,6 +67,8 @@ async def forget_verb(
                 via=caller.via,
                 now_us=now_us,
             )
+            if where is not None and not where.startswith("entity="):
+                left += [r for r in _matching(store, where, now_us) if r not in left]
         result = _result(reach, left, dry_run=dry_run, with_sources=with_sources)
         return result, [tombstone_places(store, RecordId.parse(r)) for r in result["erased"]]
 
@@ -74,11 +77,13 @@ async def forget_verb(
 
 
 def _result(reach: Reach, left: list[RecordId], *, dry_run: bool, with_sources: bool) -> Result:
-    erased = [*reach.named, *reach.derived, *(reach.sources if with_sources else ())]
+    erased = [*reach.named, *reach.derived, *reach.holders]
+    erased += reach.sources if with_sources else ()
     return {
         "erased": [] if dry_run else [str(r) for r in erased if r not in left],
         "would_erase": [str(r) for r in erased] if dry_run else [],
         "derived": [str(r) for r in reach.derived],
+        "holders": [str(r) for r in reach.holders],
         "sources": [str(r) for r in reach.sources],
         "left": [str(r) for r in left],
     }
@@ -86,8 +91,11 @@ def _result(reach: Reach, left: list[RecordId], *, dry_run: bool, with_sources: 
 
 def _matching(store: AgentStore, where: str, now_us: int) -> list[RecordId]:
     key, _, value = where.partition("=")
-    if key not in ("tag", "source", "session") or not value:
-        raise UsageError("--where takes tag=T, source=S or session=ID")
+    if key not in ("tag", "source", "session", "entity") or not value:
+        raise UsageError("--where takes tag=T, source=S, session=ID or entity=ID")
+    if key == "entity":
+        named = live_named(store, "entity", value, now_us)
+        return [s.record for s in named] or [record_in(store, value)]
     filters = Filters(
         tags=(value,) if key == "tag" else (),
         source=value if key == "source" else None,

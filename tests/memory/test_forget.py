@@ -11,6 +11,7 @@ from crdt.payload import put
 from keys.errors import NotFoundError, UsageError
 from keys.ids import RecordId
 from memory.forgetting import check_erasable, forget, reach_of
+from memory.kinds import add_entity, set_property
 from memory.moving import ImportRow, import_rows
 from memory.notes import Note
 from memory.writing import TombstonedError
@@ -51,22 +52,54 @@ def test_a_dry_run_tells_the_reach_and_writes_nothing(a: Node) -> None:
     derived = a.remember("a code", derived_from=(record,))
     before = a.store.vector(), a.digest
     reach = reach_of(a.store, [record])
-    assert (reach.named, reach.derived, reach.sources) == ((record,), (derived,), (turn,))
+    assert (reach.named, reach.derived) == ((record,), (derived,))
+    assert (reach.holders, reach.sources) == ((turn,), (calm,))
     assert (a.store.vector(), a.digest) == before
 
 
 @pytest.mark.parametrize("with_sources", [False, True])
-def test_sources_with_the_words_are_forgotten_when_asked(
+def test_what_holds_the_words_goes_and_other_sources_when_asked(
     world: World, a: Node, with_sources: bool
 ) -> None:
-    """A source that does not hold the words is never touched."""
+    """A source in other words that stays is marked, so that nobody takes it in again."""
     turn = a.remember("I said: the code is 4711, yes", kind="turn")
     calm = a.remember("nothing of that kind", kind="turn")
     record = a.remember("The code is 4711.", derived_from=(turn, calm))
+    unlinked = a.remember("Once more,   THE CODE IS 4711!", kind="diary")
+    other = a.remember("the code is 4712", kind="turn")
     a.forget(record, with_sources=with_sources)
     for node in world.everywhere():
-        states = [node.state(r) for r in (record, turn, calm)]
-        assert states == ["erased", "erased" if with_sources else "new", "new"]
+        states = [node.state(r) for r in (record, turn, unlinked, calm, other)]
+        last = "erased" if with_sources else "new"
+        assert states == ["erased", "erased", "erased", last, "new"]
+        if not with_sources:
+            assert node.seen(calm).detail["fields"] == {"no_intake": True}
+
+
+@pytest.mark.parametrize("text", ["bees", "the bees", "a b c", "蜜蜂"])
+def test_a_short_text_erases_no_turn_that_only_mentions_it(a: Node, text: str) -> None:
+    turn = a.remember(f"we saw {text} today", kind="turn")
+    a.forget(a.remember(text))
+    assert a.state(turn) == "new"
+
+
+@pytest.mark.parametrize("text", ["我昨天搬到了里斯本住在海边的房子", "Zoë wohnt in Köln-Süd 5"])
+def test_words_of_any_script_are_found_in_what_holds_them(a: Node, text: str) -> None:
+    turn = a.remember(f"Sie sagte: {text.upper()}!", kind="turn")
+    kept = a.remember("Sie sagte nichts", kind="turn")
+    assert reach_of(a.store, [a.remember(text)]).holders == (turn,)
+    assert a.state(kept) == "new"
+
+
+def test_forgetting_a_part_leaves_what_it_is_a_part_of(world: World, a: Node) -> None:
+    ada = add_entity(a.author, Note("Ada"), "persons", None, Via.LOCAL, a.now_us).record
+    phone = set_property(
+        a.author, ada, "phone", Note("555 1234"), "said", via=Via.LOCAL, now_us=a.now_us
+    ).record
+    assert reach_of(a.store, [phone]).sources == ()
+    a.forget(phone, with_sources=True)
+    for node in world.everywhere():
+        assert [node.state(r) for r in (ada, phone)] == ["new", "erased"]
 
 
 def test_records_of_the_same_value_go_together(world: World, a: Node, b: Node) -> None:
