@@ -33,8 +33,8 @@ def forget(
 ) -> int:
     """Erase a memory on every node, for good.
 
-    What was derived from it goes with it. Its value is refused from then on. Ends with 1 when
-    something is left.
+    What was derived from it goes with it, and so does what holds its words. Its value is refused
+    from then on. Ends with 1 when something is left.
     """
     where = _condition(options["where"])
     if (record is None) == (where is None):
@@ -66,6 +66,7 @@ def _show_forgotten(cli: Cli, result: dict[str, Any], *, dry_run: bool) -> None:
         return
     out.line("would erase:" if dry_run else "erased:")
     labels = {_record_of(found): "derived from it" for found in result.get("derived", [])}
+    labels |= {_record_of(found): "holds the words" for found in result.get("holders", [])}
     labels |= {_record_of(found): "its source" for found in result.get("sources", [])}
     done = [_record_of(found) for found in result.get("would_erase" if dry_run else "erased", [])]
     for record in done:
