@@ -15,7 +15,7 @@ from memory.authoring import Author
 from memory.context import BUDGET, PINNED_MAX, SHARE, tokens_of
 from memory.notes import Note, check_note, check_reason, creation_ops
 from memory.query import Filters, Seen, get, get_live, weightiest
-from memory.rows import GATED_PROVENANCES, LAYERS, LIVE_STATES
+from memory.rows import LAYERS, LIVE_STATES, PROVENANCES
 from memory.scope import Scope
 from memory.shapes import COMPARED_KINDS
 from memory.store import AgentStore
@@ -161,4 +161,4 @@ def _refuse_gated(seen: Seen, *, even_current: bool = True) -> None:
         )
 
 
-assert set(_TRUST) >= GATED_PROVENANCES
+assert set(_TRUST) == set(PROVENANCES)
