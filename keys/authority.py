@@ -104,6 +104,14 @@ class Authority(StatementSet):
         i = self._index.get(StatementId(statement))
         return i is not None and bool(self._valid >> i & 1)
 
+    def refused(self) -> list[Statement]:
+        """The acts about this agent whose signers had no right to them in their past."""
+        return [
+            s
+            for i, s in enumerate(self._order)
+            if s.kind in ACT_RIGHTS and s.agent == self.agent and not self._may(i, s)
+        ]
+
     def holds_owner(self, owner: bytes, right: str, mask: int | None = None) -> bool:
         """Whether an owner holds a right in the past given by ``mask`` (now, without one)."""
         return next(self._owner_grants(owner, right, self._scope(mask)), None) is not None

@@ -54,6 +54,7 @@ class Told:
     statements_digest: bytes | None = None
     shared: bool = False
     refused: dict[LogId, Missing] = field(default_factory=dict)
+    forged: set[bytes] = field(default_factory=set)  # statements whose signatures are not true
     reason: Missing | None = None
 
     def set_vector(self, vector: Vector) -> None:

@@ -91,6 +91,7 @@ async def pull_statements(
         while asking.wants_more:
             page = await _ask(exchange, source.client, address, asking)
             source.refused.update(bytes(i) for i in page.refused)
+            source.told.forged.update(bytes(i) for i in page.refused)
             new += await _take_page(exchange, handle, page)
     return new
 

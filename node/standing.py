@@ -65,6 +65,7 @@ async def _agent_row(
         "agent": str(handle.agent),
         "name": handle.name,
         "rights": rights,
+        "forged": len(told.forged),
         "they_lack": they_lack,
         "we_lack": we_lack,
         "reason": reason.value if reason else None,

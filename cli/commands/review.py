@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -18,6 +18,8 @@ from cli.context import (
 from cli.output import Output, Row, Span, bold, dim
 from cli.text import count, flat, short_records, word
 from keys.errors import RoostError, UsageError
+
+HIDDEN_SHOWN: Final = 20
 
 
 @click.group(cls=RoostGroup)
@@ -44,7 +46,9 @@ def review_list(cli: Cli, agent: str) -> None:
         for item in waiting:
             notes = [str(item[k]) for k in ("kind", "provenance", "reason") if item.get(k)]
             if item.get("replaces"):
-                notes.append(f"replaces {item['replaces']}")
+                notes.append(f"replaces {flat(item['replaces'])}")
+            if item.get("flags"):
+                notes.append(f"holds what cannot be seen: {flat(item['flags'])}")
             cli.output.line(bold(ids[str(item["record"])]), dim("  " + "  ".join(notes)))
             cli.output.block(str(item.get("text")))
         first = waiting[0]["record"]
@@ -71,8 +75,20 @@ def _show_proposal(out: Output, result: dict[str, Any]) -> None:
     out.line()
     out.block(str(result.get("text")))
     out.line()
-    rest = {k: v for k, v in result.items() if k not in {"record", "text"} and v not in (None, [])}
+    if result.get("flags"):
+        out.line(Span(f"holds what cannot be seen: {flat(result['flags'])}", "red"))
+        for item in result.get("hidden", [])[:HIDDEN_SHOWN]:
+            out.line("  ", dim(f"at {item.get('at')}  {item.get('char')}  {item.get('name')}"))
+        out.line()
+    for change in result.get("changes", []):
+        out.line(bold(str(change.get("key"))))
+        out.block(f"now: {flat(change.get('shown'))}\nnew: {flat(change.get('proposed'))}")
+    apart = {"record", "text", "revealed", "hidden", "flags", "changes", "sources"}
+    rest = {k: v for k, v in result.items() if k not in apart and v not in (None, [])}
     out.fields([(key, flat(value)) for key, value in rest.items()])
+    for source in result.get("sources", []):
+        out.line(dim(f"from {source.get('record')}  {source.get('state')}"))
+        out.block(str(source.get("text", "")))
 
 
 @review.command("approve")

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any, Final
 
+from keys.authority import Authority
+from keys.ids import OwnerId
+from memory.proposals import other_bytes
 from memory.stamps import ahead
+from memory.store import AgentStore
 from node.aside import Aside, all_aside
 from node.core import NodeCore
 from node.handle import AgentHandle
@@ -14,6 +19,7 @@ from node.times import span
 
 Result = dict[str, Any]
 
+ODD_MAX: Final = 20  # alerts of one kind
 _NEXT_WRITE: Final = "the next write opens a new log"
 DOUBTS: Final[dict[DoubtKind, str]] = {
     DoubtKind.MISSING: f"this home was restored or copied (its marker is missing); {_NEXT_WRITE}",
@@ -106,6 +112,33 @@ def _sentence(aside: Aside, name: str) -> str:
         said += f"; {peers} peers and {report.get('setting', 0)} settings were read back from it"
         said += "; a peer that is missing has to be paired again"
     return f"{said}; remove it when nothing is missed"
+
+
+def act_alerts(store: AgentStore, name: str) -> list[Result]:
+    """Acts of persons that have no effect: who signed them had no right, or named other bytes.
+
+    Not those of somebody whose right was taken afterwards: that they end is what was wanted.
+    """
+    alerts = [
+        _alert(
+            "statement",
+            f"{name}: of the kind {kind}, {number} signed by {OwnerId(signer).short()}"
+            " have no effect: that owner had no right to them",
+        )
+        for (kind, signer), number in sorted(Counter(_unlawful(store.authority)).items())
+    ]
+    odd = other_bytes(store)
+    return alerts + [
+        _alert(
+            "approval",
+            f"{name}: an approval of {record} names bytes that are not here; it shows none of them",
+        )
+        for record in odd[:ODD_MAX]
+    ]
+
+
+def _unlawful(authority: Authority) -> list[tuple[str, bytes]]:
+    return [(s.kind, s.signer) for s in authority.refused()]
 
 
 def _alert(code: str, message: str) -> Result:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from keys.errors import RefusedError, UsageError
+from keys.errors import NotFoundError, RefusedError, UsageError
 from keys.ids import EntryHash, RecordId, hash256
+from memory.proposals import Change, changes, replaced_by, waiting
 from memory.query import Filters, Seen, list_records
 from memory.reviewing import carry_out
 from memory.store import AgentStore
@@ -13,7 +14,8 @@ from node.callers import token_text
 from node.core import NodeCore
 from node.handle import AgentHandle
 from node.params import Params
-from node.present import detail_of
+from node.present import detail_of, record_of
+from node.revealing import flags, hidden, revealed
 from node.times import iso
 from node.verbs.moving import approve_records
 from node.verbs.targets import person_scope, record_in, seen_in
@@ -29,23 +31,45 @@ def heads_text(heads: list[bytes]) -> str:
     return str(EntryHash(hash256(b"roost heads", *heads)))
 
 
-def _proposal(seen: Seen, now_us: int) -> Result:
+def _proposal(store: AgentStore, seen: Seen, now_us: int) -> Result:
+    """A memory that waits: the exact text, what of it cannot be seen, and what approving does."""
     row = detail_of(seen, now_us) | {"heads": heads_text(seen.detail["heads"])}
-    row["replaces"] = None
-    row["reason"] = f"{seen.provenance} {seen.category}"
-    return row
+    replaces = replaced_by(store, seen.record)
+    edits = [_change(c) for c in changes(store, seen)]
+    row |= {
+        "replaces": [str(r) for r in replaces] or None,
+        "reason": "edited after it was approved" if edits else f"{seen.provenance} {seen.category}",
+        "revealed": revealed(seen.text),
+        "hidden": hidden(seen.text),
+        "flags": flags(seen.text, seen.title, seen.source, *seen.tags, *map(_text, edits)),
+    }
+    return row | ({"changes": edits} if edits else {})
+
+
+def _change(change: Change) -> Result:
+    shown, proposed = (
+        v.hex() if isinstance(v, bytes) else v for v in (change.shown, change.proposed)
+    )
+    return {"key": change.key, "shown": shown, "proposed": proposed}
+
+
+def _text(edit: Result) -> str:
+    return f"{edit['key']} {edit['proposed']}"
 
 
 async def review_list(core: NodeCore, params: Params) -> Result:
-    """The memories that wait for a person."""
+    """The memories that wait for a person, and edits of approved ones that do."""
     handle = await core.agents.resolve(params.text("agent"))
     params.done()
     now_us = core.clock.now_us()
-    seen = await handle.read(lambda store: _proposed(store, now_us))
+
+    def read(store: AgentStore) -> list[Result]:
+        found = waiting(store, person_scope(store), limit=LIST_MAX, now_us=now_us)
+        return [_proposal(store, s, now_us) for s in found]
+
+    proposals = await handle.read(read)
     erasures = await _erasures(core, handle)
-    return {"review": [_proposal(s, now_us) for s in seen]} | (
-        {"erasures": erasures} if erasures else {}
-    )
+    return {"review": proposals} | ({"erasures": erasures} if erasures else {})
 
 
 async def _erasures(core: NodeCore, handle: AgentHandle) -> list[Result]:
@@ -80,8 +104,22 @@ async def review_show(core: NodeCore, params: Params) -> Result:
     """One memory that waits, with the heads that an approval must name."""
     handle, seen = await _record(core, params)
     params.done()
-    assert handle is not None
-    return _proposal(seen, core.clock.now_us())
+    now_us = core.clock.now_us()
+
+    def read(store: AgentStore) -> Result:
+        shown = _proposal(store, seen_in(store, seen.record, now_us), now_us)
+        shown["sources"] = [_source(store, r, now_us) for r in shown["derived_from"]]
+        return shown
+
+    return await handle.read(read)
+
+
+def _source(store: AgentStore, record: str, now_us: int) -> Result:
+    """What a proposal was derived from, as a person sees it."""
+    try:
+        return record_of(seen_in(store, RecordId.parse(record), now_us), now_us)
+    except NotFoundError:
+        return {"record": record, "state": "unknown"}
 
 
 async def review_approve(core: NodeCore, params: Params) -> Result:

@@ -13,7 +13,7 @@ from node.network import Network
 from node.params import Params
 from node.service import Emit
 from node.times import span
-from node.verbs.attention import doubt_alert, home_alerts, stamp_alerts
+from node.verbs.attention import act_alerts, doubt_alert, home_alerts, stamp_alerts
 from node.verbs.authority import permissions as authority_permissions
 from node.verbs.erasing import forget_status, forget_verb
 from node.verbs.owning import recover
@@ -54,6 +54,16 @@ async def status(core: NodeCore, network: Network, params: Params, emit: Emit | 
         for p in peers
         if p["cloned"]
     ]
+    alerts += [
+        {
+            "code": "forged",
+            "message": f"{row['name']}: {p['name']} sent {row['forged']} statements that nobody"
+            " signed so; they were not taken",
+        }
+        for p in peers
+        for row in p["agents"]
+        if row["forged"]
+    ]
     return {
         "device": str(core.device),
         "name": await core.ownership.device_name(),
@@ -87,6 +97,7 @@ def _agent(store: AgentStore, handle: AgentHandle) -> tuple[Result, list[Result]
         for r in forked
     ]
     alerts += doubt_alert(handle)
+    alerts += act_alerts(store, handle.name)
     return row, alerts
 
 

@@ -19,7 +19,7 @@ from crdt.fingerprint import FingerprintKey
 from crdt.log import AheadTombstone, Stretch
 from crdt.payload import put
 from keys.ids import RecordId
-from keys.signing import DeviceKey, OwnerKey
+from keys.signing import DeviceKey, OwnerKey, SigningKey
 from keys.statements import Statement, agent_of, parse, sign
 from memory.authoring import Author
 from memory.cutting import cuts_of, tombstones_past
@@ -165,7 +165,7 @@ class Node:
 
     # -- what only a person may do ---------------------------------------------------------------
 
-    def act(self, kind: str, body: dict[str, Any], signer: OwnerKey | None = None) -> Statement:
+    def act(self, kind: str, body: dict[str, Any], signer: SigningKey | None = None) -> Statement:
         """Sign a statement with the heads this node has seen, and fold it."""
         body = body | {"wall_ms": self.now_us // 1000}
         made = sign(
