@@ -100,6 +100,8 @@ def _show_remembered(cli: Cli, agent: str, result: dict[str, Any]) -> None:
     cli.output.line(f"{done} ", bold(str(result["record"])), dim(f"  {state}"))
     if result.get("redacted"):
         cli.output.line("  replaced by a marker: ", ", ".join(result["redacted"]))
+    for near in result.get("near", []):
+        cli.output.line(f"  says nearly the same: {near['record']}", dim(f"  {near['state']}"))
     if state == "proposed":
         cli.output.next_steps(
             (f"roost review list {word(agent)}", "it waits for you; no agent reads it before")

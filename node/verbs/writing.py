@@ -8,6 +8,7 @@ from crdt.payload import Op, put
 from keys.errors import RefusedError, RoostError, UsageError
 from keys.limits import BATCH_RECORDS_MAX
 from memory.authoring import Author
+from memory.near import near_records
 from memory.notes import Note, check_reason
 from memory.query import get
 from memory.rows import LAYERS
@@ -87,6 +88,11 @@ async def remember_verb(core: NodeCore, params: Params) -> Result:
             "state": seen.state_at(now_us),
             "created": written.created,
         }
+        if written.created:
+            found = near_records(
+                store, note.text, but=written.record, kind=note.kind, now_us=now_us
+            )
+            result["near"] = [{"record": str(n.record), "state": n.state} for n in found]
         return result | ({"redacted": replaced} if replaced else {})
 
     return await handle.write_short(act)
