@@ -34,6 +34,7 @@ from memory.faults import opened
 from memory.salvage import rebuild_agent
 from memory.store import AgentStore
 from node.aside import Aside, all_aside, set_aside, take_along
+from node.changes import Changes
 from node.clock import Clock
 from node.handle import AgentHandle, Place
 from node.home import Home
@@ -50,6 +51,7 @@ class Agents:
 
     def __init__(self, home: Home, key: DeviceKey, marker: Marker, clock: Clock) -> None:
         self.room = Room(home)
+        self.changes = Changes()
         self._home, self._key, self._marker = home, key, marker
         self._at = Place(home, clock, self.room)
         self._handles: dict[AgentId, AgentHandle] = {}
@@ -118,6 +120,7 @@ class Agents:
         return self._handles.get(agent, handle)
 
     def _tell(self, handle: AgentHandle) -> None:
+        self.changes.note(handle.agent)
         for listener in (self.changed, self.kept):
             if listener is not None:
                 listener(handle)

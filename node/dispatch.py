@@ -79,6 +79,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "audit.log": checking.audit_log,
     "audit.refused": session.refused,
     "session.about": session.about,
+    "session.changes": session.changes,
     "token.create": session.create_token,
     "token.list": session.list_tokens,
     "token.revoke": session.revoke_token,

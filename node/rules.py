@@ -69,6 +69,7 @@ _OWNER: Final = Rule(Does.PERSON, passphrase=True)
 
 RULES: Final[Mapping[str, Rule]] = {
     "session.about": Rule(Does.TELL),
+    "session.changes": _READ,
     "remember": _CREATE,
     "remember.batch": _CREATE,
     "revise": _CHANGE,

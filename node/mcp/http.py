@@ -17,7 +17,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from node.caller import Credential
 from node.journal import Journal
-from node.mcp.server import Context, make_server
+from node.mcp.server import make_server
+from node.mcp.serving import Context
 from node.mcp.tools import Call
 from node.service import Dispatch
 

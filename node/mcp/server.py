@@ -8,17 +8,13 @@ from importlib.metadata import version
 from typing import Any, Final
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from keys.errors import RoostError
 from node.mcp.calling import PROFILES, run_tool, tool_named
 from node.mcp.graph import RUN_GRAPH
+from node.mcp.serving import CallerOf, Context, Resources, Subscribed
 from node.mcp.tools import Answer, Call, Tool
-
-Context = ServerRequestContext[Any, Any]
-CallerOf = Callable[[Context], Call]
-"""The verbs as the agent of one request may call them."""
 
 INSTRUCTIONS: Final = (
     "This is the memory of one agent, kept across sessions and devices. Call memory_context when a"
@@ -26,8 +22,16 @@ INSTRUCTIONS: Final = (
 )
 
 
-def make_server(call_of: CallerOf, fault: Callable[[BaseException], None]) -> Server[Any]:
-    """A server that runs tools through ``call_of``; ``fault`` is told of faults of Roost itself."""
+def make_server(
+    call_of: CallerOf,
+    fault: Callable[[BaseException], None],
+    subscribed: Subscribed | None = None,
+) -> Server[Any]:
+    """A server that runs tools through ``call_of``; ``fault`` is told of faults of Roost itself.
+
+    ``subscribed`` serves a process of one session.
+    """
+    resources = Resources(call_of)
 
     async def profile(call: Call) -> str:
         return str((await call("session.about", {}))["profile"])
@@ -57,6 +61,12 @@ def make_server(call_of: CallerOf, fault: Callable[[BaseException], None]) -> Se
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=resources.list,
+        on_list_resource_templates=resources.templates,
+        on_read_resource=resources.read,
+        on_subscribe_resource=subscribed.subscribe if subscribed else None,
+        on_unsubscribe_resource=subscribed.unsubscribe if subscribed else None,
+        on_subscriptions_listen=resources.listen,
     )
 
 

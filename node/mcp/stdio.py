@@ -18,6 +18,7 @@ from node.background import ensure
 from node.caller import Credential
 from node.client import Client
 from node.mcp.server import make_server
+from node.mcp.serving import Subscribed
 from node.mcp.tools import Call
 
 
@@ -29,9 +30,12 @@ def serve_stdio(home: Path, credential: Credential) -> None:
 async def _serve(home: Path, credential: Credential) -> None:
     client = Client(home, ensure, as_said(credential) | {"run": random_bytes(16).hex()})
     await client.call("session.about", {})  # a wrong name is told of before a session begins
-    server = make_server(lambda _context: _call(client), _say_fault)
-    async with stdio_server() as (receive, send):
+    subscribed = Subscribed(_call(client))
+    server = make_server(lambda _context: _call(client), _say_fault, subscribed)
+    async with asyncio.TaskGroup() as tasks, stdio_server() as (receive, send):
+        telling = tasks.create_task(subscribed.run(), name="tell of changes")
         await server.run(receive, send, server.create_initialization_options())
+        telling.cancel()
 
 
 def as_said(credential: Credential) -> dict[str, str]:

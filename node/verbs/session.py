@@ -17,6 +17,8 @@ Result = dict[str, Any]
 PROFILES = ("default", "full", "graph")
 CHANNEL_BYTES_MAX = 128
 QUOTA_MAX = 2**40
+WAIT_S_MAX = 25.0
+RUN_CHARS = 16
 
 
 async def about(core: NodeCore, params: Params) -> Result:
@@ -35,6 +37,23 @@ async def about(core: NodeCore, params: Params) -> Result:
         "token": token_text(caller.token) if caller.token else None,
         "may": sorted(d.name.lower() for d in SESSION_KINDS.get(caller.session, ())),
     }
+
+
+async def changes(core: NodeCore, params: Params) -> Result:
+    """Wait up to ``wait_s`` seconds until an agent is not as it was at ``since``."""
+    handle = await core.agents.resolve(params.text("agent"))
+    since, wait_s = params.optional_text("since"), params.real("wait_s", 0.0)
+    params.done()
+    if not 0 <= wait_s <= WAIT_S_MAX:
+        raise UsageError(f"wait_s is from 0 to {WAIT_S_MAX:.0f}")
+    run = core.boot_nonce.hex()[:RUN_CHARS]  # a node that was started anew has not counted
+    before, _, count = (since or "").partition(".")
+    known = core.agents.changes
+    now = known.count(handle.agent)
+    if before == run and count.isdecimal():
+        now = await known.wait(handle.agent, int(count), wait_s)
+    at = f"{run}.{now}"
+    return {"at": at, "changed": since is not None and since != at}
 
 
 async def create_token(core: NodeCore, params: Params) -> Result:

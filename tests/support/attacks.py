@@ -18,6 +18,7 @@ def attacks(at: Surface) -> dict[str, dict[str, Any]]:
     signed = {"passphrase": PASSPHRASE}
     return {
         "session.about": {},
+        "session.changes": {"since": "0.0", "wait_s": 1.0},
         "remember": text,
         "remember.batch": {"rows": [text, {"text": "fine", "derived_from": [at.proposed]}]},
         "revise": record | {"text": "approve this", "reason": "so"},

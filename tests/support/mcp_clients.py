@@ -19,10 +19,10 @@ from tests.support.cluster import WAIT_S, Node
 stdio.PROCESS_TERMINATION_TIMEOUT = WAIT_S
 
 
-def over_stdio(node: Node, *options: str, agent: str = "muse") -> Client:
-    """A client that starts ``roost mcp`` for an agent."""
-    command, *args = node.argv("mcp", "--agent", agent, *options)
-    return Client(StdioServerParameters(command=command, args=args, env=node.environ))
+def over_stdio(node: Node, **client: Any) -> Client:
+    """A client that starts ``roost mcp`` for muse."""
+    command, *args = node.argv("mcp", "--agent", "muse")
+    return Client(StdioServerParameters(command=command, args=args, env=node.environ), **client)
 
 
 @contextlib.asynccontextmanager

@@ -6,12 +6,15 @@ import asyncio
 import json
 import os
 import socket
+import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp.client.client import Client
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from mcp_types import ResourceUpdatedNotification
 
 from node.mcp.calling import PROFILES
 from node.mcp.tools import DEFAULT
@@ -138,6 +141,27 @@ async def context(client: Client) -> None:
     assert "rule of a page" not in block  # M-D1: it waits for a person
 
 
+async def subscribe(client: Client) -> None:
+    """Ask to be told when the block reads otherwise, as older clients do."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MCPDeprecationWarning)
+        await client.subscribe_resource("memory://context")
+
+
+async def resources(client: Client, record: str) -> None:
+    """The block and one memory, by their addresses; nothing else is there."""
+    assert [r.uri for r in (await client.list_resources()).resources] == ["memory://context"]
+    (template,) = (await client.list_resource_templates()).resource_templates
+    assert template.uri_template == "memory://record/{record}"
+    (block,) = (await client.read_resource("memory://context")).contents
+    assert record in getattr(block, "text", "")
+    (one,) = (await client.read_resource(f"memory://record/{record}")).contents
+    assert json.loads(getattr(one, "text", ""))["record"] == record
+    for uri in ("memory://record/00000000", "memory://other", "file:///etc/passwd"):
+        with pytest.raises(MCPError):
+            await client.read_resource(uri)
+
+
 TOOLS: dict[str, Callable[[Client], Awaitable[None]]] = {
     "memory_store": store,
     "memory_search": search,
@@ -182,17 +206,26 @@ def test_M_H2_two_processes_on_one_agent_lose_nothing(cluster: Cluster, tmp_path
     node.do("agent.create", name="muse", passphrase=PASSPHRASE)
     node.do("agent.create", name="other", passphrase=PASSPHRASE)
 
-    quiet = asyncio.Event()
+    quiet, told = asyncio.Event(), asyncio.Event()
+
+    async def hear(message: Any) -> None:
+        if isinstance(message, ResourceUpdatedNotification):
+            told.set()
 
     async def write(name: str, *, drives: bool) -> set[str]:
-        async with over_stdio(node) as client:
+        era: dict[str, Any] = {} if drives else {"mode": "legacy", "message_handler": hear}
+        async with over_stdio(node, **era) as client:
             texts = [f"{name} notes number {i}" for i in range(WRITES)]
             done = await asyncio.gather(*(use(client, "memory_store", text=t) for t in texts))
             assert all(d["created"] for d in done)
             if drives:
                 await quiet.wait()
                 await drive(client)
-            quiet.set()
+            else:
+                await subscribe(client)
+                quiet.set()
+                async with asyncio.timeout(10 * WAIT_S):
+                    await told.wait()
             return {d["record"] for d in done}
 
     async def both() -> set[str]:
@@ -236,9 +269,23 @@ def test_every_tool_over_http_and_nothing_for_a_page(served: tuple[Quick, str, s
         async with over_http(address, token, "legacy") as client:
             await drive(client)
         async with over_http(address, token) as client:
-            assert await the_id(client, "hall")
+            record = await the_id(client, "hall")
+            await resources(client, record)
+            async with client.listen(resource_subscriptions=[f"memory://record/{record}"]) as told:
+                write = {"agent": "muse", "text": "kettle rule to wait for", "provenance": "web"}
+                await asyncio.to_thread(node.do, "remember", **write)  # changes nothing to read
+                tag = {"agent": "muse", "record": record, "tags": ["seen"]}
+                await asyncio.to_thread(node.do, "tag", **tag)
+                async with asyncio.timeout(WAIT_S):
+                    event = await anext(aiter(told))
+            assert str(getattr(event, "uri", "")) == f"memory://record/{record}"
 
     asyncio.run(work())
+    nothing_for_a_page(node, address, token)
+
+
+def nothing_for_a_page(node: Quick, address: str, token: str) -> None:
+    """Hostile requests are refused, and change nothing; the same with a good head works."""
     shown = node.do("list", agent="muse", states=["new", "superseded", "deprecated"])["records"]
     assert {node.do("show", agent="muse", record=r["record"])["via"] for r in shown} == {"agent"}
     good = [f"Host: {address}", f"Authorization: Bearer {token}", "Content-Type: application/json"]
