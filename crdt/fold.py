@@ -89,9 +89,10 @@ def _fold_alone(
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Where the next edit of a record is made: its heads and the document there."""
+    """Where the next edit of a record is made: its heads, what is before it, the document there."""
 
     deps: list[EntryHash]
+    past: int  # entries that the edit has in its causal past (R6)
     values: dict[str, Scalar]
     changes: frozenset[bytes]
     document: RecordDocument
@@ -113,7 +114,7 @@ def base_of(
         folding.add(stored)
     heads = folding.finish().heads[:DEPS_MAX]
     changes = frozenset(folding.change[head] for head in heads)
-    return Base(heads, folding.out.values, changes, folding.document)
+    return Base(heads, folding.past_of(heads), folding.out.values, changes, folding.document)
 
 
 def in_order(entries: Iterable[Stored]) -> list[Stored]:
@@ -239,8 +240,7 @@ class _Folding:
             past |= self.past[dep]
         if any(past >> self.position[dep] & 1 for dep in header.deps):
             return False
-        for dep in header.deps:
-            past |= 1 << self.position[dep]
+        past |= sum(1 << self.position[dep] for dep in header.deps)
         if past.bit_count() > PAST_ENTRIES_MAX:
             return False
         self.past[header.hash] = past
@@ -316,6 +316,13 @@ class _Folding:
         self.document = RecordDocument()
         for deps, actor, ops in self.applied:
             self.document.apply(deps, actor, ops)
+
+    def past_of(self, deps: Iterable[EntryHash]) -> int:
+        """How many entries are before one that cites ``deps``."""
+        past = 0
+        for dep in deps:
+            past |= self.past[dep] | 1 << self.position[dep]
+        return past.bit_count()
 
     def finish(self) -> RecordFold:
         out = self.out

@@ -2,7 +2,7 @@
 
 1. ``seq`` and ``prev`` are read from the log inside the transaction that inserts.
 2. An edit cites the record's heads; operations without effect are dropped, and an edit that has
-   none left is not written (R6).
+   none left is not written (R6). What no node would take, past the limit, is refused.
 3. The log is opened by the first write: when there is none, after a doubt about continuity (R38),
    when it is forked or cut, and when rights were gained that its opening had not seen.
 4. A commit is at most ``COMMIT_ENTRIES_MAX`` entries; larger acts are several commits in one
@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -30,7 +30,7 @@ from crdt.entry import (
     make_header,
     tombstone_id,
 )
-from crdt.facts import Stored
+from crdt.facts import MARK, NEXT, Stored
 from crdt.fold import Base, base_of
 from crdt.log import Tip
 from crdt.payload import (
@@ -43,11 +43,25 @@ from crdt.payload import (
 )
 from keys.errors import RefusedError, StoreError
 from keys.ids import DeviceId, EntryHash, Incarnation, RecordId, hash256
-from keys.limits import COMMIT_BYTES_MAX, COMMIT_ENTRIES_MAX, INCARNATION_BYTES, SALT_BYTES
+from keys.limits import (
+    COMMIT_BYTES_MAX,
+    COMMIT_ENTRIES_MAX,
+    INCARNATION_BYTES,
+    PAST_ENTRIES_MAX,
+    SALT_BYTES,
+)
 from keys.signing import ENTRY_DOMAIN, DeviceKey, random_bytes
 from memory.logs import LogRow, NewEntry
 from memory.screening import screen
 from memory.store import AgentStore
+
+CHANGES_MAX = PAST_ENTRIES_MAX - 256  # of one record: the rest is for what withholds it
+
+
+class TooManyChangesError(RefusedError):
+    """A memory has been changed so often that no node would take another change (R6)."""
+
+    code = "too_many_changes"
 
 
 @dataclass(slots=True)
@@ -295,6 +309,12 @@ class Commit:
         ops = [op for op in self._ops[record].values() if _has_effect(op, base)]
         if not ops:
             return None
+        if base.past > (PAST_ENTRIES_MAX if _withholds(ops) else CHANGES_MAX):
+            raise TooManyChangesError(
+                f"this memory has been changed {CHANGES_MAX:,} times and takes no more changes",
+                hint="roost revise makes a new one of it",
+                record=str(record),
+            )
         ops.sort(key=lambda op: op.key.encode())
         salt = random_bytes(SALT_BYTES)
         change = base.change(actor_id(self.store.agent, self.log, seq, salt), ops)
@@ -335,6 +355,11 @@ class Commit:
             signature = self._key.sign(ENTRY_DOMAIN, header.hash) if signed else b""
             out.append(VerifiedEntry(header, draft.payload, signature))
         return out
+
+
+def _withholds(ops: Iterable[Op]) -> bool:
+    """Whether they retire or replace the record, for which there is always to be room."""
+    return any(op.key.startswith((MARK, NEXT)) for op in ops)
 
 
 def _has_effect(op: Op, base: Base) -> bool:
