@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from keys.durable import sync_directory
 from keys.errors import KeyFileError
 from keys.ids import hash256
 from keys.limits import KEY_FILE_BYTES_MAX
@@ -50,7 +51,7 @@ def secure_directory(path: Path) -> None:
         with contextlib.suppress(FileExistsError):
             path.mkdir(DIRECTORY_MODE)
             path.chmod(DIRECTORY_MODE)
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
     except OSError as exc:
         raise _failed("make", path, exc) from exc
     check_directory(path)
@@ -83,7 +84,7 @@ def remove_secret(path: Path) -> None:
     """Remove a secret file, durably; one that is not there is removed. Raises ``KeyFileError``."""
     try:
         path.unlink(missing_ok=True)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except OSError as exc:
         raise _failed("remove", path, exc) from exc
 
@@ -196,20 +197,12 @@ def _temporary(path: Path, data: bytes) -> Iterator[Path]:
 def _publish(place: Callable[[Path, Path], None], temporary: Path, path: Path) -> None:
     try:
         place(temporary, path)
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
     except FileExistsError as exc:
         raise KeyFileError(
             f"{path} is already there",
             hint="it may be the only copy of a key",
         ) from exc
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _check_owner_and_mode(path: Path, found: os.stat_result, mode: str) -> None:

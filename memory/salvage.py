@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -21,6 +20,7 @@ from typing import Any, Final
 from crdt.chain import RawEntry, VerifiedRun, verify_run
 from crdt.entry import NO_PREV, LogId, decode_header
 from crdt.fingerprint import FingerprintKey
+from keys.durable import sync_directory
 from keys.errors import BadInput, StoreError
 from keys.ids import AgentId, DeviceId, EntryHash, hash256
 from keys.limits import PAGE_ENTRIES, RUN_BYTES_MAX, RUN_BYTES_TARGET, RUN_ENTRIES_MAX
@@ -145,11 +145,7 @@ def _begin(target: Path) -> Path:
 
 def _finish(fresh: Path, target: Path) -> None:
     fresh.replace(target)
-    descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(target.parent)
 
 
 def _source(damaged: Path) -> sqlite3.Connection | None:

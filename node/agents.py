@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,7 +23,13 @@ from keys.errors import (
     UsageError,
 )
 from keys.ids import AgentId, prefix_range
-from keys.keyfile import create_secret, read_secret, replace_secret, secure_directory
+from keys.keyfile import (
+    create_secret,
+    read_secret,
+    remove_secret,
+    replace_secret,
+    secure_directory,
+)
 from keys.limits import KEY_BYTES
 from keys.signing import DeviceKey
 from keys.statements import Statement
@@ -79,6 +85,23 @@ class Agents:
                 with contextlib.suppress(StoreError):
                     await self.open(agent)
         return self.all()
+
+    async def drop_unfounded(self, known: Container[AgentId]) -> None:
+        """Take away what is left of agents whose making was cut off before its first commit.
+
+        Such a file holds no statement and no entry, nothing was set aside of it, and the agent is
+        not among the ``known`` of ``node.db``, where it is entered last.
+        """
+        for handle in self.all():
+            path = self.path_of(handle.agent)
+            if handle.agent in known or not await handle.read(_is_empty):
+                continue
+            if await asyncio.to_thread(all_aside, path.parent, path.name):
+                continue
+            del self._handles[handle.agent]
+            await handle.door.close()
+            await asyncio.to_thread(path.unlink)
+            await asyncio.to_thread(remove_secret, self._key_path(handle.agent))
 
     def _files(self) -> list[str]:
         """The names of the agents whose file is here, or was set aside."""
@@ -310,6 +333,11 @@ class Agents:
         for handle in self._handles.values():
             await handle.door.close()
         self._handles.clear()
+
+
+def _is_empty(store: AgentStore) -> bool:
+    """Whether nothing was ever committed to a file but its tables."""
+    return not store.statements() and not store.logs.rows()
 
 
 def _was_left_open(path: Path) -> bool:

@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from keys.durable import sync_directory
+
 BESIDE: Final = ("-wal", "-shm")
 _REPORT: Final = ".json"
 _REPORT_BYTES_MAX: Final = 64 * 1024
@@ -55,6 +57,7 @@ def set_aside(path: Path, reason: str, now_us: int) -> Aside:
         target = base.with_name(f"{base.name}-{number}")
     if path.exists():
         path.rename(target)
+        sync_directory(path.parent)  # or a power cut may keep the second change and not this one
     take_along(path, target)
     found = _parse(target)
     assert found is not None, "the name is one of ours"
@@ -67,6 +70,7 @@ def take_along(path: Path, target: Path) -> None:
         beside = path.with_name(path.name + suffix)
         if beside.exists() and not os.path.lexists(target.with_name(target.name + suffix)):
             beside.rename(target.with_name(target.name + suffix))
+    sync_directory(path.parent)
 
 
 def all_aside(folder: Path, name: str | None = None) -> list[Aside]:
@@ -78,11 +82,14 @@ def all_aside(folder: Path, name: str | None = None) -> list[Aside]:
 
 
 def discard(folder: Path, name: str) -> int:
-    """Remove what was set aside of one file (rule 2); how many."""
+    """Remove what was set aside of one file (rule 2), durably; how many. Raises ``OSError``."""
     found = all_aside(folder, name)
-    for aside in found:
-        for suffix in (*BESIDE, _REPORT, ""):
-            aside.path.with_name(aside.path.name + suffix).unlink(missing_ok=True)
+    for suffixes in ((*BESIDE, _REPORT), ("",)):  # what has the file's name goes while it is there
+        for aside in found:
+            for suffix in suffixes:
+                aside.path.with_name(aside.path.name + suffix).unlink(missing_ok=True)
+        if found:
+            sync_directory(folder)
     return len(found)
 
 

@@ -66,6 +66,8 @@ class NodeCore:
             if made_anew:
                 journal.error("damage.node_db")
                 await complete_node_db(db, agents, key.device, clock.now_us())
+            else:
+                await agents.drop_unfounded({k.agent for k in await db.run(lambda d: d.agents())})
             await core._settle_keys()
             await core._tell_of_doubts()
             stack.pop_all()

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from keys.durable import sync_directory
 from keys.errors import NotFoundError, RefusedError, StoreError
 from memory.mounts import MOUNTS, mount_of
 from node.paths import resolve_home
@@ -116,8 +118,12 @@ def make_home(path: Path, environ: Mapping[str, str] = os.environ) -> Home:
     home = Home(_absolute(path))
     check_place(home.path, environ)
     try:
+        made = [home.path, *(p for p in home.path.parents if not p.exists())]
         home.path.parent.mkdir(parents=True, exist_ok=True)
         home.path.mkdir(HOME_MODE, exist_ok=True)
+        for path in reversed(made):  # an init that was cut off may have made it, and not synced it
+            with contextlib.suppress(PermissionError):
+                sync_directory(path.parent)
         if home.path.is_dir() and not home.path.is_symlink():
             names = os.listdir(home.path)
             if not all(name.startswith(_NAMES) for name in names):

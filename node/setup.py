@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from keys.durable import sync_directory
 from keys.errors import PassphraseError, RefusedError, StoreError
 from keys.keyfile import (
     DEVICE_KEY_NAME,
@@ -130,10 +131,6 @@ def _make_database(home: Home, settings: dict[str, str], certificate: Statement)
             database.set_settings(**settings)
             database.owner_statements.add([certificate])
         temporary.replace(home.database_path)
-        descriptor = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_directory(home.path)
     except OSError as exc:
         raise StoreError(f"cannot set up {home.path}: {exc.strerror or exc}") from exc

@@ -25,6 +25,7 @@ from cli.context import (
 )
 from cli.output import Span, bold, pretty_path
 from cli.text import count, json_line, word
+from keys.durable import sync_directory
 from keys.errors import UsageError
 from node.importers.locomo import read_locomo
 from node.importers.roost_jsonl import Manifest, read_export
@@ -114,6 +115,7 @@ def _replaced(target: Path) -> Iterator[IO[str]]:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
+        sync_directory(target.parent)
     except BaseException:
         with suppress(OSError):
             partial.unlink()
