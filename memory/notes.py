@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crdt.facts import BODY, TAG
 from crdt.payload import Op, put
@@ -23,8 +23,12 @@ from keys.limits import (
 from keys.signing import random_bytes
 from memory.rows import CATEGORIES, LAYERS, PROVENANCES, TIME_US_MAX
 from memory.shapes import KINDS, compared_value
+from memory.when import WHEN_KEY, when_value
 
 WRITABLE_KINDS = tuple(kind for kind in KINDS if kind not in ("layer", "verdict"))
+
+# Kinds whose text speaks of the day it is written on.
+DATED_KINDS = frozenset({"observation", "property", "turn", "diary"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,12 @@ def creation_ops(note: Note) -> list[Op]:
     if note.derived_from:
         ops.append(put("body.derived_from", b"".join(note.derived_from)))
     return ops + [add_tag(tag) for tag in note.tags]
+
+
+def dated(note: Note, now_us: int) -> Note:
+    """The note with the relative dates of its text resolved, on the day it is written (M-E12)."""
+    meant = when_value(note.text, now_us) if note.kind in DATED_KINDS else None
+    return note if meant is None else replace(note, extra=(*note.extra, (WHEN_KEY, meant)))
 
 
 def add_tag(tag: str) -> Op:

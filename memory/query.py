@@ -187,6 +187,18 @@ def get_live(store: AgentStore, scope: Scope, record: RecordId, *, now_us: int) 
         return None
 
 
+def never_valid(store: AgentStore, scope: Scope) -> list[RecordId]:
+    """Live records whose validity ends before it begins: no reader ever finds them (M-E5).
+
+    They are not written here; another program's may come from a peer.
+    """
+    scope.require(store.agent)
+    rows = store.connection.execute(
+        "SELECT record FROM record WHERE valid_to <= valid_from AND live = 1 ORDER BY record"
+    )
+    return [RecordId(row[0]) for row in rows]
+
+
 def resolve(store: AgentStore, scope: Scope, text: str) -> RecordId:
     """The record that an id or an unambiguous prefix names.
 

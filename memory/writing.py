@@ -16,7 +16,16 @@ from keys.errors import BadInput, RefusedError, RoostError, UsageError
 from keys.ids import RecordId
 from keys.signing import random_bytes
 from memory.authoring import Author, Commit
-from memory.notes import Note, add_tag, check_note, check_reason, check_tags, clean, creation_ops
+from memory.notes import (
+    Note,
+    add_tag,
+    check_note,
+    check_reason,
+    check_tags,
+    clean,
+    creation_ops,
+    dated,
+)
 from memory.query import Seen, get
 from memory.rows import LIVE_STATES, PROVENANCES
 from memory.scope import Scope
@@ -100,10 +109,10 @@ def _remember(
         if live is not None:
             _reinforce(store, commit, live, note, now_us)
             return Written(live, created=False)
-        record = commit.create(creation_ops(note))
+        record = commit.create(creation_ops(dated(note, now_us)))
         seen.update({(m, note.kind): record for m in macs})
         return Written(record, created=True)
-    return Written(commit.create(creation_ops(note)), created=True)
+    return Written(commit.create(creation_ops(dated(note, now_us))), created=True)
 
 
 def refuse_returning(store: AgentStore, macs: Iterable[bytes]) -> None:
@@ -212,7 +221,7 @@ def revise(  # noqa: PLR0913 - who writes is said, never guessed
         if old.kind in COMPARED_KINDS:
             refuse_returning(store, macs)
         live = live_duplicate(store, macs, old.kind, now_us) if old.kind in COMPARED_KINDS else None
-        successor = live or commit.create(creation_ops(note))
+        successor = live or commit.create(creation_ops(dated(note, now_us)))
         commit.edit(record, [put(next_key(successor), reason)])
     return Written(successor, created=live is None)
 

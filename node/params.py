@@ -96,6 +96,15 @@ class Params:
             raise UsageError(f"{name} must be a list of texts")
         return tuple(value)
 
+    def pairs(self, name: str, most: int) -> list[list[str]]:
+        """A list of at most ``most`` pairs of texts; absent is empty."""
+        value = self._take(name)
+        if value is _MISSING:
+            return []
+        if not isinstance(value, list) or len(value) > most or not all(map(_is_pair, value)):
+            raise UsageError(f"{name} must be a list of at most {most} pairs of texts")
+        return value
+
     def rows(self, name: str, most: int) -> list[dict[str, Any]]:
         """A list of at most ``most`` objects."""
         value = self._take(name)
@@ -114,6 +123,10 @@ class Params:
         """Raise ``UnknownParameterError`` for what the verb does not know, naming the nearest."""
         if self._given:
             raise unknown_parameter(min(self._given), self._asked)
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(v, str) for v in value)
 
 
 def unknown_parameter(name: str, known: Iterable[str]) -> UnknownParameterError:

@@ -9,6 +9,7 @@ from crdt.entry import Via
 from keys.ids import DeviceId, EntryHash, RecordId
 from keys.limits import RECORD_BYTES
 from memory.query import Seen, Version
+from memory.when import read_when
 from node.times import iso, iso_ms
 
 
@@ -87,7 +88,7 @@ def successors_of(seen: Seen) -> list[str]:
 
 def detail_of(seen: Seen, now_us: int) -> dict[str, Any]:
     """Everything about one record."""
-    out = record_of(seen, now_us) | {"created_at": iso_ms(seen.created_ms)}
+    out = record_of(seen, now_us) | {"created_at": iso_ms(seen.created_ms)} | _when(seen)
     if seen.state == "erased":  # who created it, the history tells
         return out | {"tombstones": [str(EntryHash(h)) for h in seen.detail["tombstones"]]}
     return out | {
@@ -104,11 +105,21 @@ def detail_of(seen: Seen, now_us: int) -> dict[str, Any]:
 
 def shown_of(seen: Seen, now_us: int) -> dict[str, Any]:
     """A live record as an agent is shown it: where it came from, and no reasons or proposals."""
-    return record_of(seen, now_us) | {
-        "created_at": iso_ms(seen.created_ms),
-        "device": str(DeviceId(seen.device)),
-        "via": via_name(seen.via),
-    }
+    return (
+        record_of(seen, now_us)
+        | _when(seen)
+        | {
+            "created_at": iso_ms(seen.created_ms),
+            "device": str(DeviceId(seen.device)),
+            "via": via_name(seen.via),
+        }
+    )
+
+
+def _when(seen: Seen) -> dict[str, Any]:
+    """What the relative dates of the text meant when it was written."""
+    when = read_when(seen.detail.get("body", {}).get("when"))
+    return {"when": when} if when else {}
 
 
 def _fact(key: str, value: str) -> str:

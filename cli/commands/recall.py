@@ -169,6 +169,8 @@ def show(cli: Cli, agent: str, record: str) -> None:
 
 
 def _field(key: str, value: object) -> str:
+    if key == "when" and isinstance(value, list):
+        return "; ".join(f"{words} = {meant}" for words, meant in value)
     return local_time(value) if key in _TIMES else flat(value)
 
 

@@ -8,6 +8,8 @@ import stat
 from typing import Any, Final
 
 from keys.errors import RefusedError, RoostError
+from keys.ids import RecordId
+from memory.query import never_valid
 from memory.store import AgentStore
 from node.core import NodeCore
 from node.handle import AgentHandle
@@ -15,6 +17,7 @@ from node.home import check_place
 from node.mending import mend
 from node.params import Params
 from node.verbs.attention import aside_sentences
+from node.verbs.targets import person_scope
 
 Result = dict[str, Any]
 PROBLEMS_SHOWN: Final = 3
@@ -87,6 +90,7 @@ async def _agent_checks(core: NodeCore, handle: AgentHandle) -> list[Result]:
                 not store.waiting_for_key,
                 "waiting for the fingerprint key" if store.waiting_for_key else "here",
             ),
+            _times(handle.name, never_valid(store, person_scope(store))),
             _check(f"erasures {handle.name}", store.clean(), "no erased bytes wait to be cleaned"),
         ]
 
@@ -98,6 +102,13 @@ async def _agent_checks(core: NodeCore, handle: AgentHandle) -> list[Result]:
         return [_check(name, ok=False, detail=exc.message)]
     detail = f"{'; '.join(problems[:PROBLEMS_SHOWN])}; it was made anew" if problems else "ok"
     return [_check(name, not problems, detail), *checks]
+
+
+def _times(name: str, never: list[RecordId]) -> Result:
+    """M-E5: memories that no reader finds, whatever the day; retiring or revising one mends it."""
+    shown = ", ".join(map(str, never[:PROBLEMS_SHOWN]))
+    detail = f"{len(never)} valid at no time: {shown}" if never else "every validity begins first"
+    return _check(f"times {name}", not never, detail)
 
 
 def _check(name: str, ok: bool, detail: str) -> Result:

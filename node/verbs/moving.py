@@ -25,6 +25,7 @@ from memory.notes import Note
 from memory.query import Seen, get
 from memory.screening import redacted
 from memory.store import AgentStore
+from memory.when import WHEN_KEY, WHEN_MAX, pack_when, read_when
 from node.core import NodeCore
 from node.handle import AgentHandle
 from node.params import Params
@@ -48,14 +49,16 @@ async def export_page_verb(core: NodeCore, params: Params) -> Result:
         scope = person_scope(store)
         seen, following = export_page(store, scope, cursor, limit=PAGE, now_us=now_us)
         lines = [
-            json.dumps(_line(store, s, now_us), ensure_ascii=False, sort_keys=True) for s in seen
+            json.dumps(export_line(store, s, now_us), ensure_ascii=False, sort_keys=True)
+            for s in seen
         ]
         return {"lines": lines, "next": following}
 
     return await handle.read(read)
 
 
-def _line(store: AgentStore, seen: Seen, now_us: int) -> Result:
+def export_line(store: AgentStore, seen: Seen, now_us: int) -> Result:
+    """A record as a line of an export; times are UTC and say so."""
     body = seen.detail.get("body", {})
     recorded = body.get("recorded_ms", seen.created_ms)
     line: Result = {
@@ -78,6 +81,7 @@ def _line(store: AgentStore, seen: Seen, now_us: int) -> Result:
         "recorded_at": iso(recorded * 1000),
         "derived_from": _origins(store, seen.detail.get("sources", ()), now_us),
         "successors": _origins(store, [RecordId.parse(s) for s in successors_of(seen)], now_us),
+        "when": read_when(body.get("when")),
         "replaces": _origins(store, store.folder.tables.linked(seen.record, "next"), now_us),
     }
     return {k: v for k, v in line.items() if v not in (None, [])}
@@ -166,6 +170,7 @@ def _row(taken: Params, line: int, run: bytes) -> ImportRow:
     sources = tuple(RecordId.parse(t) for t in taken.texts("derived_from"))
     successors = tuple(RecordId.parse(t) for t in taken.texts("successors"))
     replaces = tuple(RecordId.parse(t) for t in taken.texts("replaces"))
+    when = taken.pairs("when", WHEN_MAX)
     note = Note(
         text=taken.text("text"),
         kind=kind,
@@ -182,6 +187,7 @@ def _row(taken: Params, line: int, run: bytes) -> ImportRow:
         expires=taken.time("expires"),
         weight=taken.real("weight", 1.0),
         imported=run,
+        extra=((WHEN_KEY, pack_when(when)),) if when else (),
     )
     taken.done()
     return ImportRow(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from keys.ids import RecordId
 from memory.audit import set_aside
+from memory.clocks import clock_suspects
 from memory.query import (
     Filters,
+    Seen,
     explain,
     get,
     history,
@@ -80,8 +83,9 @@ async def list_verb(core: NodeCore, params: Params) -> Result:
         page = list_records(
             store, caller.scope(store), filters, limit=limit, cursor=cursor, now_us=now_us
         )
+        suspects = clock_suspects(store, [s.record for s in page.records], now_us)
         return {
-            "records": [record_of(s, now_us) for s in page.records],
+            "records": [record_of(s, now_us) | _clock(s, suspects) for s in page.records],
             "total": page.total,
             "next": page.next,
         }
@@ -99,9 +103,15 @@ async def show(core: NodeCore, params: Params) -> Result:
     def read(store: AgentStore) -> Result:
         record = target_in(store, caller, wanted, now_us)
         seen = get(store, caller.scope(store), record, now_us=now_us)
-        return shown_of(seen, now_us) if caller.bound else detail_of(seen, now_us)
+        shown = shown_of(seen, now_us) if caller.bound else detail_of(seen, now_us)
+        return shown | _clock(seen, clock_suspects(store, [record], now_us))
 
     return await handle.read(read)
+
+
+def _clock(seen: Seen, suspects: frozenset[RecordId]) -> Result:
+    """Says of a record that its times are more than a day off (local; see ``clocks``)."""
+    return {"clock_suspect": True} if seen.record in suspects else {}
 
 
 async def history_verb(core: NodeCore, params: Params) -> Result:
