@@ -52,11 +52,11 @@ class Policy:
         """
         if kind in ALWAYS_REVIEWED or self.settings.get(f"kind.{kind}") == REVIEW:
             return True
+        if imported and self.settings["provenance.import"] == REVIEW:
+            return True  # of every kind: what is said of an entity as well as an observation
         if kind != "observation":
             return False
         if category == "rule" and self.settings["category.rule"] == REVIEW:
-            return True
-        if imported and self.settings["provenance.import"] == REVIEW:
             return True
         if provenance is None or provenance == "user":
             return False

@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from crdt.entry import Via
@@ -21,10 +21,13 @@ from keys.errors import BadInput, RefusedError, RoostError, UsageError
 from keys.ids import RecordId
 from keys.signing import random_bytes
 from memory.authoring import Author, Commit
+from memory.carried import NOTHING, Carried, Ref
 from memory.notes import Note, check_note, creation_ops
-from memory.query import Seen, get
+from memory.parts import all_of
+from memory.query import Filters, Seen, get
+from memory.rows import LIVE_STATES
 from memory.scope import Scope
-from memory.shapes import COMPARED_KINDS
+from memory.shapes import COMPARED_KINDS, folded_name
 from memory.store import AgentStore
 from memory.writing import MARK_ID_BYTES, live_duplicate, refuse_returning
 
@@ -41,15 +44,52 @@ class ImportRow:
     sources: tuple[RecordId, ...] = ()
     successors: tuple[RecordId, ...] = ()
     replaces: tuple[RecordId, ...] = ()
+    carried: Carried = NOTHING
 
 
 @dataclass(slots=True)
 class Imported:
-    """What an import of some rows did."""
+    """What an import of some rows did; ``later``: lines that name what has not come yet."""
 
     records: list[RecordId] = field(default_factory=list)
     skipped: int = 0
     problems: list[tuple[int, RoostError]] = field(default_factory=list)
+    later: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Run:
+    """What the rows of one call share. ``last``: nothing more will come that a row may name."""
+
+    store: AgentStore
+    commit: Commit
+    now_us: int
+    last: bool
+    fresh: dict[RecordId, RecordId] = field(default_factory=dict)
+    names: dict[str, RecordId] = field(default_factory=dict)
+    values: set[tuple[bytes, str]] = field(default_factory=set)
+
+    def find(self, ref: Ref) -> RecordId | None:
+        """The record here that a row names, None where there is none (yet)."""
+        if isinstance(ref, RecordId):
+            return self.fresh.get(ref) or _known(self.store, ref)
+        return self.names.get(folded_name(ref)) or self._named(ref, None)
+
+    def same_entity(self, note: Note) -> RecordId | None:
+        """The entity that a row without an id of ours is: by name, and root."""
+        root = dict(note.extra).get("body.root")
+        return self._named(note.text, root)
+
+    def _named(self, name: str, root: object) -> RecordId | None:
+        scope = Scope(self.store.agent, every_state=True)
+        wanted = Filters(kinds=("entity",), name=folded_name(name))
+        found = [
+            seen.record
+            for seen in all_of(self.store, scope, wanted, self.now_us)
+            if seen.state_at(self.now_us) in (*LIVE_STATES, "proposed")
+            and root in (None, seen.detail["body"].get("root"))
+        ]
+        return min(found, default=None)
 
 
 def export_page(
@@ -94,105 +134,170 @@ _SAME_STATES: Final = frozenset(
 )
 
 
-def import_rows(author: Author, rows: Sequence[ImportRow], now_us: int) -> Imported:
-    """Import rows in one transaction; what cannot be imported is reported, the rest is."""
+def import_rows(
+    author: Author, rows: Sequence[ImportRow], now_us: int, *, last: bool = True
+) -> Imported:
+    """Import rows in one transaction; what cannot be imported is reported, the rest is.
+
+    Without ``last`` a row that names what is not here comes back in ``later``: give it again, with
+    ``last``, when everything else has been imported.
+    """
     store, done = author.store, Imported()
-    fresh: dict[RecordId, RecordId] = {}
-    values: set[tuple[bytes, str]] = set()
     created: list[tuple[ImportRow, RecordId]] = []
     with author.commit(Via.IMPORTER, now_us) as commit:
+        run = _Run(store, commit, now_us, last)
         for row in _sources_first(rows):
-            try:
-                record = _import(store, commit, row, values, now_us, fresh)
-            except (UsageError, RefusedError, BadInput) as exc:
-                done.problems.append((row.line, exc))
-                continue
-            if record is None:
-                done.skipped += 1
-                continue
-            created.append((row, record))
-            done.records.append(record)
-            if row.origin is not None:
-                fresh[row.origin] = record
+            _take(run, row, done, created)
         for row, record in created:
-            for successor in row.successors:
-                target = fresh.get(successor) or _known(store, successor)
-                if target is not None:
-                    commit.edit(record, [put(next_key(target), "imported")])
+            if not _link(run, row, record) and not last:
+                done.later.append(row.line)
             for replaced in row.replaces:  # those of earlier batches
                 before = _known(store, replaced)
-                if before is not None and replaced not in fresh:
+                if before is not None and replaced not in run.fresh:
                     commit.edit(before, [put(next_key(record), "imported")])
     return done
 
 
+def _take(
+    run: _Run, row: ImportRow, done: Imported, created: list[tuple[ImportRow, RecordId]]
+) -> None:
+    try:
+        record = _import(run, row)
+    except _NotYetError:
+        done.later.append(row.line)
+        return
+    except (UsageError, RefusedError, BadInput) as exc:
+        done.problems.append((row.line, exc))
+        return
+    if record is None:
+        done.skipped += int(not _continues(run, row, created))
+        return
+    created.append((row, record))
+    done.records.append(record)
+    if row.origin is not None:
+        run.fresh[row.origin] = record
+    if row.note.kind == "entity":
+        run.names.setdefault(folded_name(row.note.text), record)
+
+
+class _NotYetError(Exception):
+    """A row names what is not here and may still come."""
+
+
+def _continues(run: _Run, row: ImportRow, created: list[tuple[ImportRow, RecordId]]) -> bool:
+    """Whether a row was written by an earlier call of this run and only its links are left."""
+    known = row.origin and _known(run.store, row.origin)
+    if known is None or not any(key.startswith("field.") for key, _ in row.carried.refs):
+        return False
+    scope = Scope(run.store.agent, every_state=True)
+    seen = get(run.store, scope, known, now_us=run.now_us)
+    if seen.detail.get("body", {}).get("imported") != row.note.imported:
+        return False
+    created.append((row, known))
+    return True
+
+
+def _link(run: _Run, row: ImportRow, record: RecordId) -> bool:
+    """Write what a record names that may come after it; whether all of it is here."""
+    whole = True
+    for successor in row.successors:
+        target = run.find(successor)
+        if target is not None:
+            run.commit.edit(record, [put(next_key(target), "imported")])
+    for key, refs in row.carried.refs:
+        if key.startswith("field."):
+            found = [target for ref in refs if (target := run.find(ref)) is not None]
+            whole = whole and len(found) == len(refs)
+            if found:
+                run.commit.edit(record, [put(key, b"".join(found))])
+    return whole
+
+
 def _sources_first(rows: Sequence[ImportRow]) -> list[ImportRow]:
-    """Rows in an order in which what a record was derived from comes before it."""
+    """Rows in an order in which what the creation of a record names comes before it."""
     left = sorted(rows, key=lambda r: bytes(r.origin or b""))
     waiting = {r.origin for r in left if r.origin is not None}
+    named = {r.line: {*r.sources, *r.carried.needed} for r in left}
     out: list[ImportRow] = []
     while left:
-        ready = [r for r in left if not waiting.intersection(r.sources) - {r.origin}] or left
+        ready = [r for r in left if not waiting & named[r.line] - {r.origin}] or left
         out += ready
         waiting -= {r.origin for r in ready if r.origin is not None}
         left = [r for r in left if r not in ready]
     return out
 
 
-def _import(
-    store: AgentStore,
-    commit: Commit,
-    row: ImportRow,
-    values: set[tuple[bytes, str]],
-    now_us: int,
-    fresh: dict[RecordId, RecordId],
-) -> RecordId | None:
+def _import(run: _Run, row: ImportRow) -> RecordId | None:
+    store = run.store
     note = check_note(row.note)
     if row.origin is not None and _known(store, row.origin) is not None:
         return None
-    if note.kind not in COMPARED_KINDS and _same_item(store, note):
+    owners = {ref: run.find(ref) for ref in row.carried.needed}
+    sources = [run.find(source) for source in row.sources]
+    if not run.last and None in [*owners.values(), *sources]:
+        raise _NotYetError
+    if None in owners.values():
+        raise UsageError("what it belongs to is not here, and not in this file")
+    note = replace(note, extra=(*note.extra, *_keys(row, owners)))
+    if row.origin is None and _is_here(run, note):
         return None
-    retired = row.state in ("deprecated", "superseded")
-    if note.kind in COMPARED_KINDS:
-        macs = [p.mac for p in fingerprints(store.keys, note.value)]
-        live = live_duplicate(store, macs, note.kind, now_us)
-        if not retired and (live is not None or any((m, note.kind) in values for m in macs)):
-            return None
-        if not retired:
-            refuse_returning(store, macs)
-            values.update((m, note.kind) for m in macs)
-    sources = [s for o in row.sources if (s := fresh.get(o) or _known(store, o)) is not None]
+    if note.kind in COMPARED_KINDS and _is_held(run, row, note):
+        return None
     extra: list[tuple[str, Any]] = list(note.extra)
     if row.origin is not None:
         extra.append(("body.origin", bytes(row.origin)))
         extra.append(("body.state", row.state))
     if row.recorded_ms is not None:
         extra.append(("body.recorded_ms", row.recorded_ms))
-    ops = creation_ops(
-        Note(
-            text=note.text,
-            kind=note.kind,
-            layer=note.layer,
-            tags=note.tags,
-            category=note.category,
-            provenance=note.provenance,
-            source=note.source,
-            speaker=note.speaker,
-            session=note.session,
-            title=note.title,
-            valid_from=note.valid_from,
-            valid_to=note.valid_to,
-            expires=note.expires,
-            weight=note.weight,
-            derived_from=tuple(sources),
-            imported=note.imported if note.kind != "turn" else None,
-            extra=tuple(extra),
-        )
+    note = replace(
+        note,
+        derived_from=tuple(s for s in sources if s is not None),
+        imported=note.imported if note.kind != "turn" else None,
+        extra=tuple(extra),
     )
+    ops = creation_ops(note)
     gone = row.state == "superseded" and not row.successors  # its successor was erased
     if row.state == "deprecated" or gone:
         ops.append(put(f"mark.{random_bytes(MARK_ID_BYTES).hex()}", "deprecated imported"))
-    return commit.create(ops)
+    return run.commit.create(ops)
+
+
+def _is_held(run: _Run, row: ImportRow, note: Note) -> bool:
+    """Whether the value is live here already; raises ``RefusedError`` where it may not return."""
+    if row.state in ("deprecated", "superseded"):
+        return False
+    macs = [p.mac for p in fingerprints(run.store.keys, note.value)]
+    if live_duplicate(run.store, macs, note.kind, run.now_us) is not None:
+        return True
+    if any((m, note.kind) in run.values for m in macs):
+        return True
+    refuse_returning(run.store, macs)
+    run.values.update((m, note.kind) for m in macs)
+    return False
+
+
+def _keys(
+    row: ImportRow, owners: Mapping[Ref, RecordId | None]
+) -> list[tuple[str, str | int | bytes]]:
+    """The keys of a row's kind that are known when it is created."""
+    out: list[tuple[str, str | int | bytes]] = list(row.carried.values)
+    for key, refs in row.carried.refs:
+        if key.startswith("body."):
+            out.append((key, b"".join(found for ref in refs if (found := owners[ref]))))
+    if row.note.kind == "entity":
+        out.append(("field.parent", b""))
+    return out
+
+
+def _is_here(run: _Run, note: Note) -> bool:
+    """Whether a row that has no id of ours is here, even if it waits for review."""
+    if note.kind != "entity":
+        return _same_item(run.store, note)
+    held = run.same_entity(note)
+    if held is None:
+        return folded_name(note.text) in run.names
+    run.names.setdefault(folded_name(note.text), held)
+    return True
 
 
 def _same_item(store: AgentStore, note: Note) -> bool:

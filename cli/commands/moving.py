@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final, TypedDict
@@ -27,7 +28,9 @@ from cli.output import Span, bold, pretty_path
 from cli.text import count, json_line, word
 from keys.durable import sync_directory
 from keys.errors import UsageError
+from node.importers.formats import FORMATS, LOCOMO, READERS, ROOST, detect
 from node.importers.locomo import read_locomo
+from node.importers.opening import plain_file
 from node.importers.roost_jsonl import Manifest, read_export
 from node.importers.rows import Problem, Row
 
@@ -43,7 +46,6 @@ class TextFile(TypedDict):
 SPOOL_BYTES: Final = 32 * 1024 * 1024  # a longer export waits in an unnamed file
 # Half of a surrogate pair can only be inside a JSON string, where this is its escape.
 _TEXT_FILE: Final = TextFile(encoding="utf-8", errors="backslashreplace", newline="\n")
-_FORMATS: Final = ("roost", "locomo")
 _PROBLEMS_SHOWN: Final = 20
 
 
@@ -125,7 +127,7 @@ def _replaced(target: Path) -> Iterator[IO[str]]:
 @click.command(cls=RoostCommand)
 @agent_argument
 @click.argument("file", type=click.Path())
-@click.option("--format", "kind", type=click.Choice(_FORMATS), default="roost", show_default=True)
+@click.option("--format", "kind", type=click.Choice(FORMATS), help="Else told by the file.")
 @click.option(
     "--conversation", metavar="N", help="Of a LoCoMo file only this: its sample id, or from 0."
 )
@@ -136,12 +138,15 @@ def _replaced(target: Path) -> Iterator[IO[str]]:
 def import_file(cli: Cli, /, agent: str, file: str, **options: Any) -> int:
     """Read memories from a file.
 
-    roost is what "roost export" writes (- reads it from standard input), locomo the data set of
-    that name. What is imported waits for your review, unless you --approve it. Ends with 1 when
+    roost is what "roost export" writes (- reads it from standard input), mcp-memory the JSON Lines
+    of the MCP reference server, mcp-memory-service its export or its database, mem0 what get_all
+    returns, markdown a file or a folder, locomo the data set of that name. Links and archives are
+    refused. What is imported waits for your review, unless you --approve it. Ends with 1 when
     something could not be imported; everything else is.
     """
-    kind, conversation = options["kind"], options["conversation"]
-    if conversation is not None and kind != "locomo":
+    conversation = options["conversation"]
+    kind = options["kind"] or (ROOST if file == "-" else detect(Path(file)))
+    if conversation is not None and kind != LOCOMO:
         raise UsageError("--conversation goes with --format locomo")
     passphrase = cli.passphrase(options) if options["approve"] else None
     with _reading(file, kind, conversation) as (rows, total):
@@ -149,15 +154,24 @@ def import_file(cli: Cli, /, agent: str, file: str, **options: Any) -> int:
         totals = Totals({"imported": 0, "skipped": 0, "waiting": 0}, {"problems": []})
         problems: list[Any] = []
         with cli.output.progress("importing", total) as advance:
+            later: list[Row] = []  # what names a row that has not come yet
+            flags = {"approve": options["approve"], "redact": options["redact"], "run": run}
 
-            def lines(batch: list[Row]) -> dict[str, Any]:
-                flags = {"approve": options["approve"], "redact": options["redact"]}
-                params = {"rows": batch, "run": run} | flags
+            def lines(batch: list[Row], *, last: bool = False) -> dict[str, Any]:
+                params = {"rows": batch, "last": last} | flags
                 done = cli.call("import.lines", agent=agent, **params, passphrase=passphrase)
+                wanted = set(done.get("later", ()))
+                later.extend(row for row in batch if row["line"] in wanted)
                 advance(len(batch))
                 return done
 
             send(rows, totals, problems, lines)
+            while later:
+                again, later[:] = list(later), []
+                send(again, totals, problems, lines)
+                if len(later) == len(again):
+                    again, later[:] = list(later), []
+                    send(again, totals, problems, partial(lines, last=True))
     found = sorted(totals.lists["problems"] + problems, key=lambda p: int(p.get("line") or 0))
     result = totals.numbers | {"run": run, "problems": found}
     cli.output.result(result, lambda: _show_import(cli, agent, result))
@@ -169,20 +183,22 @@ def _reading(
     file: str, kind: str, conversation: str | None
 ) -> Iterator[tuple[Iterator[Row | Problem], int | None]]:
     """The rows of a file, and how many there are where that is known."""
-    if kind == "roost":
+    if file == "-":
+        if kind != ROOST:
+            raise UsageError("only an export of Roost is read from standard input: name the file")
         with open_rows(file) as stream:
             manifest, rows = read_export(stream)
             yield rows, manifest.records or None
-    elif file == "-":
-        raise UsageError("a LoCoMo file is read whole: name it", hint="- works with --format roost")
-    else:
-        found = list(read_locomo(_existing(file), conversation))
+    elif kind == ROOST:
+        with plain_file(Path(file)) as stream:
+            manifest, rows = read_export(stream)
+            yield rows, manifest.records or None
+    elif kind == LOCOMO:
+        with plain_file(Path(file)):
+            found = list(read_locomo(Path(file), conversation))
         yield iter(found), len(found) or None
-
-
-def _existing(file: str) -> Path:
-    with open_rows(file):
-        return Path(file)
+    else:
+        yield READERS[kind](Path(file)), None
 
 
 def _show_import(cli: Cli, agent: str, result: dict[str, Any]) -> None:

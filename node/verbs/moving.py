@@ -13,6 +13,8 @@ from keys.ids import RecordId
 from keys.limits import APPROVALS_MAX, BATCH_RECORDS_MAX
 from keys.signing import random_bytes
 from memory.authoring import Author
+from memory.carried import FLAG, REF, REFS, WHOLE, Carried, Ref, carried_in, keys_of
+from memory.kinds import check_name
 from memory.moving import (
     Imported,
     ImportRow,
@@ -28,6 +30,7 @@ from memory.store import AgentStore
 from memory.when import WHEN_KEY, WHEN_MAX, pack_when, read_when
 from node.core import NodeCore
 from node.handle import AgentHandle
+from node.importers.rows import NAMED
 from node.params import Params
 from node.present import successors_of
 from node.times import iso
@@ -84,7 +87,17 @@ def export_line(store: AgentStore, seen: Seen, now_us: int) -> Result:
         "when": read_when(body.get("when")),
         "replaces": _origins(store, store.folder.tables.linked(seen.record, "next"), now_us),
     }
+    for key, value in carried_in(seen).items():
+        line[key] = value
+        if isinstance(value, list):
+            found = [_origin(store, record, now_us) for record in value]
+            refs = [text for text in found if text is not None]
+            line[key] = refs if keys_of(seen.kind)[key][1] == REFS else next(iter(refs), None)
     return {k: v for k, v in line.items() if v not in (None, [])}
+
+
+def _origin(store: AgentStore, record: RecordId, now_us: int) -> str | None:
+    return next(iter(_origins(store, [record], now_us)), None)
 
 
 def _origins(store: AgentStore, records: Iterable[bytes], now_us: int) -> list[str]:
@@ -112,7 +125,7 @@ async def import_lines(core: NodeCore, params: Params) -> Result:
     rows = params.rows("rows", BATCH_RECORDS_MAX)
     run = _run(params.text("run"))
     approve, passphrase = params.flag("approve"), params.optional_text("passphrase") or ""
-    redacts = params.flag("redact")
+    redacts, last = params.flag("redact"), params.flag("last")
     params.done()
 
     def act(store: AgentStore, author: Author, now_us: int) -> tuple[Imported, list[Result]]:
@@ -126,7 +139,7 @@ async def import_lines(core: NodeCore, params: Params) -> Result:
                 ready.append(replace(row, note=redacted(row.note)[0]) if redacts else row)
             except RoostError as exc:
                 problems.append({"line": line, "code": exc.code, "message": exc.message})
-        done = import_rows(author, ready, now_us)
+        done = import_rows(author, ready, now_us, last=last)
         problems += [
             {"line": line, "code": e.code, "message": e.message} for line, e in done.problems
         ]
@@ -143,6 +156,7 @@ async def import_lines(core: NodeCore, params: Params) -> Result:
         "imported": len(done.records),
         "skipped": done.skipped,
         "waiting": len(waiting),
+        "later": sorted(done.later),
         "problems": sorted(problems, key=lambda p: int(p["line"])),
     }
 
@@ -189,6 +203,7 @@ def _row(taken: Params, line: int, run: bytes) -> ImportRow:
         imported=run,
         extra=((WHEN_KEY, pack_when(when)),) if when else (),
     )
+    carried = _carried(taken, kind)
     taken.done()
     return ImportRow(
         line,
@@ -199,7 +214,39 @@ def _row(taken: Params, line: int, run: bytes) -> ImportRow:
         sources=sources,
         successors=successors,
         replaces=replaces,
+        carried=carried,
     )
+
+
+def _carried(taken: Params, kind: str) -> Carried:
+    """The keys that only records of a kind have."""
+    values: list[tuple[str, str | int]] = []
+    refs: list[tuple[str, tuple[Ref, ...]]] = []
+    for name, (key, what) in keys_of(kind).items():
+        if taken.peek(name) is None:
+            continue
+        if what == REFS:
+            refs.append((key, tuple(_ref(text) for text in taken.texts(name))))
+        elif what == REF:
+            refs.append((key, (_ref(taken.text(name)),)))
+        elif what == FLAG:
+            values.append((key, taken.flag(name)))
+        elif what == WHOLE:
+            values.append((key, taken.number(name, 0)))
+        else:
+            values.append(
+                (
+                    key,
+                    check_name(name, taken.text(name))
+                    if name != "parameters"
+                    else taken.text(name),
+                )
+            )
+    return Carried(tuple(values), tuple(refs))
+
+
+def _ref(text: str) -> Ref:
+    return text.removeprefix(NAMED) if text.startswith(NAMED) else RecordId.parse(text)
 
 
 def _run(text: str) -> bytes:

@@ -35,13 +35,13 @@ def is_gated(rights: Rights, first: dict[str, Scalar]) -> bool:
     kind, provenance = first["kind"], first.get("body.provenance")
     if kind == "verdict":
         return True
+    if isinstance(first.get("body.imported"), bytes) and waits(rights, "provenance.import"):
+        return True
     if kind in ("identity", "skill"):
         return waits(rights, f"kind.{kind}")
     if kind != "observation":
         return False
     keys = ["category.rule"] if first.get("body.category") == "rule" else []
-    if isinstance(first.get("body.imported"), bytes):
-        keys.append("provenance.import")
     named = f"provenance.{provenance}" if isinstance(provenance, str) else ""
     if named in STRICT:
         keys.append(named)

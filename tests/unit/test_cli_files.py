@@ -167,6 +167,7 @@ def test_an_export_is_imported_line_by_line(roost: Roost, tmp_path: Path) -> Non
         "rows": [records[0] | {"line": 2}, records[1] | {"line": 3}],
         "run": "run1",
         "approve": False,
+        "last": False,
     }
     assert said.out.startswith("2 imported, 0 already here\n")
     assert "roost review approve muse --run run1" in said.out
