@@ -12,13 +12,12 @@ from crdt.chain import verify_run
 from crdt.entry import PayloadKind, Via, decode_header
 from crdt.log import Stretch
 from keys.errors import BadInput
-from keys.ids import DeviceId, EntryHash, RecordId, StatementId
+from keys.ids import DeviceId, RecordId, StatementId
 from keys.limits import RUN_BYTES_TARGET
 from keys.statements import parse
 from memory.logs import ZERO
 from memory.store import AgentStore
 
-SET_ASIDE_MAX = 10_000
 ROWS_PER_STEP = 500
 
 
@@ -172,41 +171,10 @@ def log_lines(
     return out
 
 
-def set_aside(store: AgentStore) -> list[dict[str, Any]]:
-    """Entries that are held and do not count, erased ones aside, each with its reason (R5)."""
-    rows = store.connection.execute(
-        "SELECT header, reason FROM entry WHERE reason IS NOT NULL AND reason <> 'erased'"
-        " ORDER BY entry.id LIMIT ?",
-        (SET_ASIDE_MAX,),
-    )
-    out = []
-    for data, reason in rows:
-        header = decode_header(data)
-        out.append(
-            {
-                "entry": str(EntryHash(header.hash)),
-                "record": str(header.record),
-                "device": str(header.device),
-                "seq": header.seq,
-                "reason": reason,
-            }
-        )
-    return out
-
-
 def count_records(store: AgentStore) -> int:
     """Records held that are not erased."""
     return int(
         store.connection.execute("SELECT count(*) FROM record WHERE own <> 'erased'").fetchone()[0]
-    )
-
-
-def count_set_aside(store: AgentStore) -> int:
-    """How many entries are held and do not count, erased ones aside."""
-    return int(
-        store.connection.execute(
-            "SELECT count(*) FROM entry WHERE reason IS NOT NULL AND reason <> 'erased'"
-        ).fetchone()[0]
     )
 
 

@@ -66,6 +66,9 @@ def names_of(
         out.append(("name", folded_name(name)))
     if fields.get("pinned") is True:
         out.append(("pinned", PINNED))
+    adopts = body.get("adopts")
+    if isinstance(adopts, bytes) and len(adopts) == RECORD_BYTES:
+        out.append(("adopts", adopts.hex()))
     for what in ("channel", "root"):
         value = body.get(what)
         if isinstance(value, str) and value:

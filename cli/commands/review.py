@@ -197,6 +197,59 @@ def quarantine_list(cli: Cli, agent: str) -> None:
     cli.output.result(result, show)
 
 
+@quarantine.command("adopt")
+@agent_argument
+@click.argument("entries", metavar="ENTRY...", nargs=-1, required=True)
+@pass_cli
+def quarantine_adopt(cli: Cli, agent: str, entries: tuple[str, ...]) -> None:
+    """Write changes that do not count anew, as this device's.
+
+    What waited for a person before waits again.
+    """
+    result = cli.call("quarantine.adopt", agent=agent, entries=list(entries))
+
+    def show() -> None:
+        for item in result.get("adopted", []):
+            what = "new memory" if item.get("created") else "memory"
+            cli.output.line(f"{what} ", bold(str(item.get("record"))), f"  {item.get('state')}")
+        cli.output.next_steps(
+            (f"roost quarantine drop {word(agent)} ENTRY", "take the old change off the list")
+        )
+
+    cli.output.result(result, show)
+
+
+@quarantine.command("drop")
+@agent_argument
+@click.argument("entries", metavar="ENTRY...", nargs=-1, required=True)
+@passphrase_option
+@pass_cli
+def quarantine_drop(cli: Cli, /, agent: str, entries: tuple[str, ...], **options: object) -> None:
+    """Say that changes are not wanted: no node lists them any more."""
+    params = {"entries": list(entries), "passphrase": cli.passphrase(options)}
+    result = cli.call("quarantine.drop", agent=agent, **params)
+    dropped = result.get("dropped", [])
+    cli.output.result(result, lambda: cli.output.line(f"dropped: {count(len(dropped), 'change')}"))
+
+
+@quarantine.command("settle")
+@agent_argument
+@click.argument("entry")
+@passphrase_option
+@pass_cli
+def quarantine_settle(cli: Cli, /, agent: str, entry: str, **options: object) -> None:
+    """Say which branch of a forked log counts: that of ENTRY, to its end.
+
+    What two copies of one device wrote side by side stays frozen until you do.
+    """
+    params = {"entry": entry, "passphrase": cli.passphrase(options)}
+    result = cli.call("quarantine.settle", agent=agent, **params)
+    cli.output.result(
+        result,
+        lambda: cli.output.line("it counts up to entry ", bold(str(result.get("entry")))),
+    )
+
+
 def _show_items(out: Output, items: list[Any]) -> None:
     """Items whose keys may grow, one block each."""
     if not items:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from keys.ids import RecordId
-from memory.audit import set_aside
 from memory.clocks import clock_suspects
 from memory.query import (
     Filters,
@@ -153,10 +152,3 @@ async def conflicts(core: NodeCore, params: Params) -> Result:
         return {"conflicts": [r for r in shown if r.get("conflict")]}
 
     return await handle.read(read)
-
-
-async def quarantine(core: NodeCore, params: Params) -> Result:
-    """Changes that are held but do not count, each with its reason."""
-    handle = await core.agents.resolve(params.text("agent"))
-    params.done()
-    return {"quarantine": await handle.read(set_aside)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from memory.audit import count_records, count_set_aside
+from memory.audit import count_records
+from memory.quarantine import count_set_aside
 from memory.store import AgentStore
 from node.core import NodeCore
 from node.handle import AgentHandle

@@ -16,7 +16,8 @@ from crdt.entry import PayloadKind, Via, actor_id, decode_header, derived_id, ma
 from crdt.payload import decode_ops, encode_ops, put
 from keys.ids import RecordId
 from keys.signing import ENTRY_DOMAIN
-from memory.audit import set_aside, verify_log
+from memory.audit import verify_log
+from memory.quarantine import set_aside
 from tests.support.author import seeded
 from tests.support.memory_checks import assert_equal_nodes, assert_sound
 from tests.support.memory_world import HOUR_US, Node, World

@@ -164,6 +164,17 @@ CALLS = [
     ),
     ("conflicts list muse", "conflicts.list", {"agent": "muse"}),
     ("quarantine list muse", "quarantine.list", {"agent": "muse"}),
+    ("quarantine adopt muse e1 e2", "quarantine.adopt", {"agent": "muse", "entries": ["e1", "e2"]}),
+    (
+        "quarantine drop muse e1",
+        "quarantine.drop",
+        {"agent": "muse", "entries": ["e1"], "passphrase": PASSPHRASE},
+    ),
+    (
+        "quarantine settle muse e1",
+        "quarantine.settle",
+        {"agent": "muse", "entry": "e1", "passphrase": PASSPHRASE},
+    ),
     ("pair list", "pair.list", {}),
     (
         "pair join --device d1 --code 123456",

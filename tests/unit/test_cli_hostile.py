@@ -96,6 +96,10 @@ COMMANDS = {
     "review reject muse r --reason x": EVERY,
     "conflicts list muse": EVERY,
     "quarantine list muse": EVERY,
+    "quarantine adopt muse e": EVERY,
+    "quarantine drop muse e": EVERY,
+    "quarantine settle muse e": EVERY,
+    "agent policy muse": EVERY,
 }
 
 

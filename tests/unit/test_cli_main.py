@@ -40,6 +40,7 @@ CONTRACT = {
     "permissions": "AGENT",
     "agent create": "NAME --passphrase-file",
     "agent list": "",
+    "agent policy": "AGENT --set --passphrase-file",
     "agent show": "AGENT",
     "agent accept": "AGENT --passphrase-file",
     "agent token": "AGENT --session --channel --expires --profile --calls-per-minute"
@@ -78,6 +79,9 @@ CONTRACT = {
     "review reject": "AGENT RECORD --reason --passphrase-file",
     "conflicts list": "AGENT",
     "quarantine list": "AGENT",
+    "quarantine adopt": "AGENT ENTRY",
+    "quarantine drop": "AGENT ENTRY --passphrase-file",
+    "quarantine settle": "AGENT ENTRY --passphrase-file",
     "consolidate": "AGENT --kind --layer",
     "jobs list": "",
     "jobs run": "AGENT JOB",
