@@ -1,8 +1,8 @@
 """Which records answer a query best, without scoring every record that holds a common word.
 
 1. A word that stands in more than ``COMMON_MATCHES`` records says little, and weighing it exactly
-   takes a walk over all of them. Where the query has rarer words that find enough, those rank, and
-   each common word adds ``COMMON_SCORE``.
+   takes a walk over all of them. The rarer words of a query rank, and each common word adds
+   ``COMMON_SCORE``; what is found by common words alone comes after that, newest first.
 2. What is chosen depends on the set of records alone, so that every node gives the same.
 """
 
@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from memory.newest import among_newest
 from memory.terms import match_expression
 
 COMMON_MATCHES: Final = 4_000
@@ -34,11 +35,24 @@ class Ranking:
         """The best records that hold any of ``terms``: by score, then id."""
         common = [term for term in terms if self._is_common(term)]
         rare = [term for term in terms if term not in common]
-        if common and rare:
-            chosen = self._scored(rare, max(CANDIDATES, 2 * limit))
-            if len(chosen) >= limit:
-                return self._with_common(chosen, common)[:limit]
-        return self._scored(terms, limit)
+        if not common:
+            return self._scored(terms, limit)
+        chosen = self._scored(rare, max(CANDIDATES, 2 * limit)) if rare else []
+        best = self._with_common(chosen, common)[:limit]
+        return best + self._newest(common, {n for n, _ in chosen}, limit - len(best))
+
+    def _newest(self, common: Sequence[str], known: set[int], limit: int) -> list[Scored]:
+        """What fills the places that no rarer word does; weighed exactly only where it must be."""
+        if limit <= 0:
+            return []
+        found = among_newest(
+            self._db, self._join, self._where, self._values, common, limit + len(known)
+        )
+        fresh = [(n, count * COMMON_SCORE) for n, count in found if n not in known]
+        if len(fresh) < limit:
+            exact = self._scored(common, limit + len(known))
+            fresh = [(n, score) for n, score in exact if n not in known]
+        return fresh[:limit]
 
     def _with_common(self, chosen: list[Scored], common: Sequence[str]) -> list[Scored]:
         """The chosen, each word of ``common`` that one holds counted as ``COMMON_SCORE``."""
