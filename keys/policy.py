@@ -22,6 +22,11 @@ _GATE: Final = (OPEN, REVIEW)
 
 ALWAYS_REVIEWED: Final = frozenset({"verdict"})  # kinds that no policy lets through
 
+# Kinds that say something by themselves: where their text comes from decides whether they wait.
+SAYING_KINDS: Final = frozenset(
+    {"observation", "entity", "property", "relation", "perspective", "summary"}
+)
+
 # Every setting with its words, the strictest last.
 KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "provenance.agent": _GATE,
@@ -54,9 +59,13 @@ class Policy:
             return True
         if imported and self.settings["provenance.import"] == REVIEW:
             return True  # of every kind: what is said of an entity as well as an observation
-        if kind != "observation":
+        if kind not in SAYING_KINDS:
             return False
-        if category == "rule" and self.settings["category.rule"] == REVIEW:
+        if (
+            kind == "observation"
+            and category == "rule"
+            and self.settings["category.rule"] == REVIEW
+        ):
             return True
         if provenance is None or provenance == "user":
             return False

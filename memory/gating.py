@@ -7,7 +7,7 @@ from typing import Final
 
 import keys.codec as codec
 from keys.authority import Authority
-from keys.policy import Policy
+from keys.policy import SAYING_KINDS, Policy
 from memory.rows import LIVE_STATES
 
 _KIND: Final = "kind."
@@ -39,7 +39,7 @@ def gated_otherwise(
     changed = {k for k, word in after.policy.settings.items() if words[k] != word}
     kinds = {k.removeprefix(_KIND) for k in changed if k.startswith(_KIND)}
     if any(k.startswith(("provenance.", "category.")) for k in changed):
-        kinds.add("observation")
+        kinds |= SAYING_KINDS
     return [
         record
         for kind in sorted(kinds)

@@ -3,7 +3,8 @@
 A function of the set: it looks only at rows, fingerprints, links and effective tombstones.
 The order: erased; then withheld for an erasure, that is named by a tombstone ahead of its chain,
 derived from something erased, or of a value that a tombstone refuses; then the record's own state;
-then, among the live, a value that another record refuses, and duplicates.
+then, among the live, what is made from something that waits for a person (it waits too), a value
+that another record refuses, and duplicates.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sqlite3
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+import keys.codec as codec
 from memory.rows import LIVE_STATES
 from memory.tables import select_in
 
@@ -117,6 +119,8 @@ class Standings:
             return Standing(own, None)
         if self._without_owner(n):
             return Standing("withheld", None)
+        if self.source_waits(n, record):
+            return Standing("proposed", None)
         if any(self._refused(mac, n) for mac in macs):
             return Standing("returning", None)
         first = min((self._first_live(mac, kind) for mac in macs), default=record)
@@ -154,6 +158,25 @@ class Standings:
             seen.add(source)
             if self._one("SELECT 1 FROM tombstone WHERE record = ? AND effective = 1", source):
                 return True
+            stack += self._sources(source)
+        return False
+
+    def source_waits(self, n: int, record: bytes) -> bool:
+        """Whether a record is made from one that waits for a person, and nobody approved it itself.
+
+        Trust never rises through derivation, at whatever distance.
+        """
+        seen: set[bytes] = set()
+        stack = self._sources(record)
+        while stack:
+            source = stack.pop()
+            if source in seen:
+                continue
+            seen.add(source)
+            if self._one("SELECT 1 FROM record WHERE record = ? AND own = 'proposed'", source):
+                found = self._db.execute("SELECT detail FROM record WHERE n = ?", (n,)).fetchone()
+                # One that is live although it is gated was approved.
+                return not codec.unpack(found[0])["gated"]
             stack += self._sources(source)
         return False
 
@@ -197,14 +220,21 @@ class Standings:
     def _first_live(self, mac: bytes, kind: str) -> bytes:
         """The smallest id among the live records of one value and kind."""
         found = self._db.execute(
-            "SELECT record FROM print JOIN record USING (n) WHERE mac = ? AND kind = ?"
+            "SELECT record, n FROM print JOIN record USING (n) WHERE mac = ? AND kind = ?"
             " AND own IN ('new', 'current') ORDER BY record",
             (mac, kind),
         ).fetchall()
         if len(found) == 1:
             return bytes(found[0][0])
-        return next(
-            bytes(r[0]) for r in found if not self._ahead(r[0]) and not self.source_erased(r[0])
+        return next(bytes(record) for record, n in found if self._stands(record, n))
+
+    def _stands(self, record: bytes, n: int) -> bool:
+        """Whether nothing that a record is made from or a part of keeps it from its readers."""
+        return not (
+            self._ahead(record)
+            or self.source_erased(record)
+            or self._without_owner(n)
+            or self.source_waits(n, record)
         )
 
     def _one(self, sql: str, value: bytes) -> bool:

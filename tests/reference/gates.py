@@ -39,9 +39,10 @@ def is_gated(rights: Rights, first: dict[str, Scalar]) -> bool:
         return True
     if kind in ("identity", "skill"):
         return waits(rights, f"kind.{kind}")
-    if kind != "observation":
+    if kind not in ("observation", "entity", "property", "relation", "perspective", "summary"):
         return False
-    keys = ["category.rule"] if first.get("body.category") == "rule" else []
+    is_rule = kind == "observation" and first.get("body.category") == "rule"
+    keys = ["category.rule"] if is_rule else []
     named = f"provenance.{provenance}" if isinstance(provenance, str) else ""
     if named in STRICT:
         keys.append(named)

@@ -10,7 +10,9 @@ What RULES.md leaves open is decided as follows.
 4. The text of an entity is what it is called now.
 5. A part whose owner is here and not live, as the owner's own facts say, is withheld; values are
    compared within their owners and names.
-6. An erased successor has the fingerprints that its tombstones list.
+6. What is derived, at any distance, from a record that is proposed is proposed, unless it was
+   approved itself.
+7. An erased successor has the fingerprints that its tombstones list.
 """
 
 from __future__ import annotations
@@ -223,20 +225,25 @@ def standing(
         return shown.own
     if any(owner in out and out[owner].own not in LIVE for owner in shown.owners):
         return "withheld"
+    approved = any(s.kind == "approve" for s in shown.acts)
+    if not approved and any(out[r].own == "proposed" for r in ancestors(fold, record) if r in out):
+        return "proposed"
     others = (refused[r] for r in out if r != record)
     return "returning" if any(prints & shown.prints for prints in others) else shown.own
 
 
 def source_erased(fold: Fold, record: bytes) -> bool:
     """R31: whether something that a record was derived from, at any distance, is erased."""
-    gone = fold.erased | fold.named_ahead
+    return not ancestors(fold, record).isdisjoint(fold.erased | fold.named_ahead)
+
+
+def ancestors(fold: Fold, record: bytes) -> set[bytes]:
+    """Everything that a record was derived from, at any distance."""
     seen: set[bytes] = set()
     todo = list(fold.sources(record))
     while todo:
         at = todo.pop()
-        if at in gone:
-            return True
         if at not in seen:
             seen.add(at)
             todo += fold.sources(at)
-    return False
+    return seen
