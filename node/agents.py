@@ -38,6 +38,7 @@ from memory.authoring import Author
 from memory.door import AioDoor, make_file
 from memory.faults import opened
 from memory.salvage import rebuild_agent
+from memory.shapes import folded_name
 from memory.store import AgentStore
 from node.aside import Aside, all_aside, set_aside, take_along
 from node.changes import Changes
@@ -267,7 +268,7 @@ class Agents:
         if text == "-":
             found = everybody
         else:
-            found = [h for h in everybody if h.name == text] or self._by_id(everybody, text)
+            found = _by_name(everybody, text) or self._by_id(everybody, text)
         if not found:
             self._raise_broken(text)
             raise NotFoundError(
@@ -338,6 +339,12 @@ class Agents:
 def _is_empty(store: AgentStore) -> bool:
     """Whether nothing was ever committed to a file but its tables."""
     return not store.statements() and not store.logs.rows()
+
+
+def _by_name(handles: list[AgentHandle], text: str) -> list[AgentHandle]:
+    """Who is called so exactly; else, as names are compared (M-C10)."""
+    exact = [h for h in handles if h.name == text]
+    return exact or [h for h in handles if folded_name(h.name) == folded_name(text)]
 
 
 def _was_left_open(path: Path) -> bool:

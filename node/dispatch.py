@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from keys.errors import RoostError, UsageError
+from memory.shapes import folded_name
 from node.caller import ACCOUNT, Caller, Credential
 from node.callers import Callers
 from node.core import NodeCore
@@ -172,7 +173,8 @@ class Dispatcher:
         """What the agent of a caller is called here."""
         if caller.agent is None:
             return frozenset()
-        return frozenset({(await self._core.agents.open(caller.agent)).name})
+        name = (await self._core.agents.open(caller.agent)).name
+        return frozenset({name, folded_name(name)})
 
 
 def _no_verb(verb: str) -> UsageError:

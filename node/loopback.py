@@ -2,9 +2,9 @@
 
 ``/mcp`` is the MCP server; ``POST /v1/call`` takes ``{"verb", "params"}`` as the local API does.
 
-1. It is bound to this machine only, and no web page gets an answer: a request with an Origin, or
-   for another host, is refused before anything else is looked at (X-83 to X-86). There are no
-   cookies and no CORS headers.
+1. It is bound to this machine only, and no web page gets an answer: a request for another host, or
+   with an Origin other than this address, where no pages are, is refused before anything else is
+   looked at (X-83 to X-86). There are no cookies and no CORS headers.
 2. Every request needs a bearer token that is in force; the agent is the token's.
 """
 
@@ -75,7 +75,8 @@ class LoopbackApi:
             await runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        if hdrs.ORIGIN in request.headers or not self._is_ours(request.headers.get(hdrs.HOST)):
+        origin, host = request.headers.get(hdrs.ORIGIN), request.headers.get(hdrs.HOST)
+        if host not in self._names or origin not in {None, *(f"http://{n}" for n in self._names)}:
             return _refusal(403, "refused", "this address serves agents of this machine")
         bearer = bearer_of(request)
         if not bearer:
@@ -122,10 +123,10 @@ class LoopbackApi:
                 self._mcp = made
             return self._mcp
 
-    def _is_ours(self, host: str | None) -> bool:
-        """Whether ``host`` names the address we listen at: another name is a rebinding (X-84)."""
-        port = self.address.rpartition(":")[2]
-        return host in {self.address, f"localhost:{port}"}
+    @property
+    def _names(self) -> set[str]:
+        """What the address we listen at is called: another name is a rebinding (X-84)."""
+        return {self.address, f"localhost:{self.address.rpartition(':')[2]}"}
 
 
 def _refusal(status: int, code: str, message: str) -> web.Response:

@@ -15,6 +15,7 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from keys.errors import RefusedError
+from memory.shapes import folded_name
 from node.caller import DEFAULT_SESSION, Caller, Principal
 
 
@@ -202,7 +203,7 @@ def admit(
     """
     if caller.agent is None:
         return params
-    rule = rule_of(verb)
+    rule, own = rule_of(verb), str(caller.agent)
     if rule.does is Does.PERSON:
         raise NotForAgentsError("this is for a person", hint="ask the person who runs this node")
     if rule.does not in SESSION_KINDS.get(caller.session, frozenset()):
@@ -211,9 +212,10 @@ def admit(
     personal = PERSONAL_PARAMETERS & given.keys()
     if personal:
         raise NotForAgentsError(f"{min(personal)!r} is for a person")
-    if "agent" in given and given["agent"] not in names | {str(caller.agent), "-"}:
+    named = given.get("agent", "-")
+    if not (isinstance(named, str) and {named, folded_name(named)} & (names | {own, "-"})):
         raise OtherAgentError("this credential is for another agent", hint="leave the agent out")
-    return given | {"agent": str(caller.agent)}
+    return given | {"agent": own}
 
 
 def is_local(caller: Caller) -> bool:

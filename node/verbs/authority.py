@@ -15,6 +15,7 @@ from memory.audit import count_records
 from memory.cutting import cuts_of, statements_before, tombstones_past
 from memory.lifting import LiftTarget, lift_targets, lift_targets_of, note_lift
 from memory.notes import check_reason
+from memory.shapes import folded_name
 from memory.store import AgentStore
 from memory.writing import NotLiveError
 from node.core import NodeCore
@@ -37,7 +38,7 @@ async def create(core: NodeCore, params: Params) -> Result:
     """Found an agent: a new id, whatever agents had its name before (S-H7)."""
     name, passphrase = check_name(params.text("name")), params.optional_text("passphrase") or ""
     params.done()
-    if any(h.name == name for h in await core.agents.open_all()):
+    if any(folded_name(h.name) == folded_name(name) for h in await core.agents.open_all()):
         raise RefusedError(f"there is an agent called {name!r} already", hint="choose another name")
     key = await core.ownership.unlock(passphrase)
     certificates = await core.ownership.certify_own(key)

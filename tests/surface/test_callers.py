@@ -145,13 +145,46 @@ async def test_M_C9_the_agent_is_the_credentials(at: Surface) -> None:
 
 async def test_M_C8_hostile_names_stay_distinct(at: Surface) -> None:
     """Ids are never joined: a name with separators in it is one name."""
-    for name in ("a&agent_id=muse", "../muse", "muse\u0000", "muse%00", "MUSE"):
+    for name in ("a&agent_id=muse", "../muse", "muse\u0000", "muse%00", "mu se"):
         for verb in ("list", "session.about"):
             await at.error(Credential(agent=name), verb)
     made = await at.node("agent.create", name="muse&x=1", passphrase=PASSPHRASE)
     about = await at.call(Credential(agent="muse&x=1"), "session.about")
     assert about["agent"] == made["agent"] != at.muse
     assert (await at.call(Credential(agent="muse&x=1"), "list"))["total"] == 0
+
+
+async def test_M_C10_names_are_compared_folded(at: Surface) -> None:
+    """Case, spacing and Unicode form make no other agent, for reading, writing and founding."""
+    made = await at.node("agent.create", name="Zo\u00eb  Ray", passphrase=PASSPHRASE)
+    for name in ("zo\u00eb ray", "ZOE\u0308 RAY", " Zo\u00eb Ray "):
+        wrote = await at.node("diary.add", agent=name, text=f"as {name!r}")
+        shown = await at.node("diary.show", agent=made["agent"], diary=wrote["record"])
+        assert shown["record"] == wrote["record"]
+        spoke = await at.call(Credential(agent=name), "list", agent=name, kinds=["diary"])
+        assert spoke["total"]
+        error = await at.error(ACCOUNT, "agent.create", name=name, passphrase=PASSPHRASE)
+        assert isinstance(error, RefusedError)
+
+
+async def test_M_C3_and_M_C4_the_same_words_in_two_agents_stay_apart(at: Surface) -> None:
+    """One session's id, one fact, one source: nothing is linked, found or cited across agents."""
+    for name in ("muse", "other"):
+        turn = {"session": "same-id", "speaker": "bob", "text": f"a turn of {name}"}
+        await at.node("session.append", agent=name, **turn)
+        await at.node("remember", agent=name, text="the bridge opens at nine", source="same")
+    agent = Credential(agent="muse")
+    shown = await at.call(agent, "session.show", session="same-id")
+    assert [t["text"] for t in shown["turns"]] == ["a turn of muse"]
+    found = (await at.call(agent, "search", query="bridge opens"))["results"]
+    assert len(found) == 1
+    ours = {r["record"] for r in (await at.node("list", agent="muse", limit=1000))["records"]}
+    theirs = {r["record"] for r in (await at.node("list", agent="other", limit=1000))["records"]}
+    assert not ours & theirs
+    for record in theirs:
+        for verb, given in (("show", {}), ("remember", {"text": "x", "derived_from": [record]})):
+            params = {"record": record} if verb == "show" else given
+            assert isinstance(await at.error(agent, verb, **params), NotFoundError)
 
 
 async def test_M_C7_and_M_C13_unknown_parameters_are_errors(at: Surface) -> None:

@@ -302,7 +302,10 @@ def nothing_for_a_page(node: Quick, address: str, token: str) -> None:
         "Host: 127.0.0.1.evil": 403,
         f"Host: {address}\r\nOrigin: http://evil.example": 403,
         f"Host: {address}\r\nOrigin: null": 403,
-        f"Host: {address}\r\nOrigin: http://{address}": 403,
+        f"Host: {address}\r\nOrigin: http://{address}0": 403,
+        f"Host: {address}\r\nOrigin: https://{address}": 403,
+        f"Host: {address}\r\nOrigin: chrome-extension://abcdef": 403,
+        f"Host: {address}\r\nOrigin: http://{address}": 401,  # ours, and no token
         f"Host: {address}\r\nOrigin: http://evil.example\r\nUpgrade: websocket"
         "\r\nConnection: Upgrade": 403,
         f"Host: {address}\r\nCookie: token={token}": 401,

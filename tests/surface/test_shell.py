@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,14 @@ from tests.support.peers import PASSPHRASE
 from tests.support.surface import surface
 
 PAGE = Path(__file__).parents[2] / "docs" / "threat-model.md"
+
+
+def test_only_what_speaks_mcp_loads_the_sdk() -> None:
+    """It takes longer to load than everything else together."""
+    modules = "cli.main, cli.commands.mcp, cli.backend, node.assembly, node.process, node.network"
+    code = f"import sys, {modules}; print(*({{'mcp', 'pydantic', 'aiohttp'}} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["aiohttp"]
 
 
 def test_the_threat_model_lists_what_needs_the_passphrase() -> None:
