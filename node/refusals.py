@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 
 from keys.errors import RefusedError, RoostError, StoreError
+from keys.ids import AgentId
 from memory.tokens import Refusal
 from node.caller import Caller
 from node.core import NodeCore
@@ -32,3 +34,12 @@ async def note_refusal(
     )
     with contextlib.suppress(StoreError):  # no room: the call is refused all the same
         await core.db.run(lambda db: db.refusals.add(row))
+
+
+async def note_refused_rows(
+    core: NodeCore, errors: Iterable[RoostError], verb: str, caller: Caller, agent: AgentId
+) -> None:
+    """Enter what was refused of the rows of one call: once for each code."""
+    by_code = {exc.code: exc for exc in errors}
+    for exc in by_code.values():
+        await note_refusal(core, exc, verb, caller, str(agent))

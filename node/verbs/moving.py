@@ -33,6 +33,7 @@ from node.handle import AgentHandle
 from node.importers.rows import NAMED
 from node.params import Params
 from node.present import successors_of
+from node.refusals import note_refused_rows
 from node.times import iso
 from node.verbs.targets import person_scope
 
@@ -148,6 +149,8 @@ async def import_lines(core: NodeCore, params: Params) -> Result:
     if approve:
         await core.ownership.unlock(passphrase)  # before anything is written
     done, problems = await handle.write(act)
+    errors = [exc for _, exc in done.problems]
+    await note_refused_rows(core, errors, "import.lines", params.caller, handle.agent)
     waiting = await handle.read(lambda store: _waiting(store, done.records, core.clock.now_us()))
     if approve and waiting:
         await approve_records(core, handle, waiting, passphrase)

@@ -28,6 +28,7 @@ from node.core import NodeCore
 from node.handle import AgentHandle
 from node.params import Params
 from node.present import record_of
+from node.refusals import note_refused_rows
 from node.verbs.authority import lift_value
 from node.verbs.targets import person_scope, target_in
 
@@ -103,6 +104,7 @@ async def remember_many(core: NodeCore, params: Params) -> Result:
     handle = await core.agents.resolve(params.text("agent"))
     rows, redacts = params.rows("rows", BATCH_RECORDS_MAX), params.flag("redact")
     params.done()
+    errors: list[RoostError] = []
 
     def act(store: AgentStore, author: Author, now_us: int) -> Result:
         notes: list[Note] = []
@@ -116,6 +118,7 @@ async def remember_many(core: NodeCore, params: Params) -> Result:
                 taken.done()
                 note = redacted(note)[0] if redacts else note
             except RoostError as exc:
+                errors.append(exc)
                 refused.append({"line": line, "code": exc.code, "message": exc.message})
             else:
                 notes.append(note)
@@ -124,6 +127,7 @@ async def remember_many(core: NodeCore, params: Params) -> Result:
         refused += [
             {"line": lines[i], "code": exc.code, "message": exc.message} for i, exc in done.refused
         ]
+        errors.extend(exc for _, exc in done.refused)
         created = sum(w.created for w in done.written)
         return {
             "written": created,
@@ -131,7 +135,9 @@ async def remember_many(core: NodeCore, params: Params) -> Result:
             "refused": sorted(refused, key=lambda r: int(r["line"])),
         }
 
-    return await handle.write(act)
+    result = await handle.write(act)
+    await note_refused_rows(core, errors, "remember.batch", params.caller, handle.agent)
+    return result
 
 
 async def revise_verb(core: NodeCore, params: Params) -> Result:
