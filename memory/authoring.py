@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from crdt.chain import VerifiedEntry, VerifiedRun
 from crdt.entry import (
@@ -72,6 +73,9 @@ class _Draft:
     deps: list[EntryHash] = field(default_factory=list)
 
 
+AGENT_FORGOTTEN: Final = "agent_forgotten"
+
+
 class Author:
     """Writes into one agent's store as one device."""
 
@@ -107,6 +111,10 @@ class Author:
             raise RefusedError(
                 "this device may not write to this agent",
                 hint="ask its owner: roost grant AGENT DEVICE write",
+            )
+        if self.store.tombstones.ended(self.store.authority):
+            raise RefusedError(
+                "this agent was forgotten", hint="begin anew: roost agent create NAME"
             )
         if self.store.waiting_for_key:
             raise StoreError(
@@ -208,6 +216,8 @@ class Author:
         tables, standings = self.store.folder.tables, self.store.standings
         if tables.is_withheld(record) or not self._answers_for(record):
             return None
+        if self.store.tombstones.ended(self.store.authority):
+            return AGENT_FORGOTTEN
         if standings.source_erased(record):
             return "derived"
         if any(standings.print_erased(mac) for mac in tables.macs(record)):
@@ -303,7 +313,9 @@ class Commit:
     def _draft(self, record: RecordId, seq: int) -> _Draft | None:
         if record in self._tombstones:
             named, reason = self._tombstones[record]
-            prints = [Fingerprint(p.norm, p.key, p.mac) for p in self.store.folder.prints_of(named)]
+            # Nothing can return to an agent that is forgotten, and nobody shall try what it held.
+            listed = self.store.folder.prints_of(named) if reason != AGENT_FORGOTTEN else ()
+            prints = [Fingerprint(p.norm, p.key, p.mac) for p in listed]
             return _Draft(record, encode_tombstone(named, reason, prints), PayloadKind.TOMBSTONE)
         base = self._base(record)
         ops = [op for op in self._ops[record].values() if _has_effect(op, base)]

@@ -10,11 +10,17 @@ import keys.codec as codec
 from crdt.chain import VerifiedEntry, VerifiedRun
 from crdt.entry import NO_RECORD, Header, LogId, PayloadKind, derived_id
 from crdt.payload import decode_open, decode_tombstone
-from keys.ids import AgentId, DeviceId, EntryHash, Incarnation
+from keys.authority import Authority
+from keys.ids import AgentId, DeviceId, EntryHash, Incarnation, RecordId
 from memory.folding import Folder
 from memory.rows import LAYERS
 from memory.standing import Standings
 from memory.tables import Tables
+
+
+def end_of(agent: AgentId) -> RecordId:
+    """The id that nobody's record has; a tombstone of it ends the whole agent."""
+    return derived_id(agent, "agent", b"end")
 
 
 class Tombstones:
@@ -56,6 +62,26 @@ class Tombstones:
         """Whether a tombstone is held, its place verified or not."""
         found = self._db.execute("SELECT 1 FROM tombstone WHERE hash = ?", (entry,))
         return found.fetchone() is not None
+
+    def ended(self, authority: Authority) -> bool:
+        """Whether the whole agent is forgotten: by a device that holds ``admin`` now."""
+        found = self._db.execute(
+            "SELECT device FROM tombstone WHERE record = ? AND reason = 'agent_forgotten'"
+            " AND effective = 1 AND chained = 1",
+            (end_of(self._agent),),
+        ).fetchall()
+        return any(authority.holds_device(device, "admin").held for (device,) in found)
+
+    def orphaned(self, authority: Authority) -> set[bytes]:
+        """What is still here of an agent that is forgotten; its layers hold no memory (R35)."""
+        return self.remaining() if self.ended(authority) else set()
+
+    def remaining(self) -> set[bytes]:
+        """Every record that a tombstone may name and none does."""
+        rows = self._db.execute(
+            "SELECT record FROM record WHERE own <> 'erased' AND kind <> 'layer'"
+        )
+        return {r[0] for r in rows if r[0] not in self._layers}
 
     def evaluate(
         self, folder: Folder, hashes: Iterable[bytes] | None = None

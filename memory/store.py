@@ -271,6 +271,7 @@ class AgentStore:
 
     def _answer(self, held: set[bytes]) -> None:
         """Let this device write the tombstones of records that it answers for (R31)."""
+        held = held | self.tombstones.orphaned(self.authority)
         if held and self.withheld_hook and (own := self.withheld_hook(held)):
             self.after_append(own)
 

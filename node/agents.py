@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -67,6 +67,7 @@ class Agents:
         self.stopped: RefusedError | None = None
         self.changed: Callable[[AgentHandle], None] | None = None
         self.kept: Callable[[AgentHandle], None] | None = None  # the same, for the keeper
+        self.on_end: Callable[[AgentId], Awaitable[None]] | None = None
         self.on_aside: Callable[[AgentId, Aside], None] | None = None
 
     def stop_writing(self, why: RefusedError | None) -> None:
@@ -109,6 +110,15 @@ class Agents:
         folder = self._home.agents_dir
         aside = {Path(a.name).stem for a in all_aside(folder)}
         return sorted({path.stem for path in folder.glob("*.db")} | aside)
+
+    async def living(self) -> list[AgentHandle]:
+        """Every agent of this home that was not forgotten; the others only still tell peers so."""
+        return [h for h in await self.open_all() if not h.ended]
+
+    async def resolve_any(self, text: str) -> AgentHandle:
+        """As ``resolve``, and a forgotten agent by its id."""
+        ended = self._by_id([h for h in await self.open_all() if h.ended], text)
+        return ended[0] if len(ended) == 1 else await self.resolve(text)
 
     def all(self) -> list[AgentHandle]:
         """The open agents, by name and id."""
@@ -173,6 +183,7 @@ class Agents:
             raise
         handle.changed = self._tell
         handle.damaged = self._damaged
+        handle.on_end = self._end
         return handle
 
     async def _check_not_empty(self, handle: AgentHandle) -> None:
@@ -264,7 +275,7 @@ class Agents:
 
     async def resolve(self, text: str) -> AgentHandle:
         """The agent that a name, an id, an unambiguous prefix or ``-`` (the only one) names."""
-        everybody = await self.open_all()
+        everybody = await self.living()
         if text == "-":
             found = everybody
         else:
@@ -328,6 +339,14 @@ class Agents:
         data = b"".join(k.secret for k in [*held, *fresh])
         write = replace_secret if held else create_secret
         write(self._key_path(agent), data)
+
+    async def _end(self, handle: AgentHandle) -> None:
+        if self.on_end is not None:
+            await self.on_end(handle.agent)
+
+    def drop_keys(self, agent: AgentId) -> None:
+        """Delete the fingerprint keys of an agent that was forgotten."""
+        self._key_path(agent).unlink(missing_ok=True)
 
     async def close(self) -> None:
         """Close every file."""

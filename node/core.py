@@ -11,7 +11,7 @@ from keys.errors import KeyFileError, StoreError
 from keys.ids import AgentId, DeviceId
 from keys.keyfile import load_device_key, remove_partial
 from keys.signing import DeviceKey, random_bytes
-from memory.nodedb import NodeDbDoor
+from memory.nodedb import NodeDb, NodeDbDoor
 from node.agents import Agents
 from node.clock import Clock
 from node.home import Home
@@ -68,6 +68,10 @@ class NodeCore:
                 await complete_node_db(db, agents, key.device, clock.now_us())
             else:
                 await agents.drop_unfounded({k.agent for k in await db.run(lambda d: d.agents())})
+            agents.on_end = core.bury
+            for handle in agents.all():
+                if handle.ended:
+                    await core.bury(handle.agent)
             await core._settle_keys()
             await core._tell_of_doubts()
             stack.pop_all()
@@ -87,6 +91,16 @@ class NodeCore:
         """Note that an agent is one of this node's."""
         now_us = self.clock.now_us()
         await self.db.run(lambda db: db.set_agent(agent, accepted=True, now_us=now_us))
+
+    async def bury(self, agent: AgentId) -> None:
+        """Drop what this node keeps beside the file of an agent that was forgotten."""
+
+        def drop(db: NodeDb) -> None:
+            db.tokens.delete_of(agent)
+            db.jobs.drop(agent)
+
+        await self.db.run(drop)
+        await asyncio.to_thread(self.agents.drop_keys, agent)
 
     async def close(self) -> None:
         """Close every database; what is written is durable already."""

@@ -118,6 +118,7 @@ _NETWORK_MODULES: Final[Mapping[str, str]] = {
     "permissions": "status",
     "forget": "status",
     "forget.status": "status",
+    "agent.forget": "status",
     "owner.recover": "status",
     "devices.renew": "renewing",
 }

@@ -58,6 +58,8 @@ class AgentHandle:
         self.changed: Callable[[AgentHandle], None] | None = None
         self.damaged: Callable[[AgentHandle, DamageError], Awaitable[None]] | None = None
         self.doubt: Doubt | None = None
+        self.ended = store.tombstones.ended(store.authority)  # the whole agent was forgotten
+        self.on_end: Callable[[AgentHandle], Awaitable[None]] | None = None
 
     @property
     def agent(self) -> AgentId:
@@ -87,8 +89,10 @@ class AgentHandle:
             self.author.stamp(now_us)
             result = work(self.store, self.author, now_us)
             self._advance()
+            self.ended = self.store.tombstones.ended(self.store.authority)
             return result
 
+        alive = not self.ended
         try:
             result = await self._hop(act)
         except DiskFullError:
@@ -96,6 +100,8 @@ class AgentHandle:
                 raise
             result = await self._hop(act)
         await self.settle()
+        if self.ended and alive and self.on_end is not None:
+            await self.on_end(self)
         return result
 
     async def write_short(self, work: Callable[[AgentStore, Author, int], T]) -> T:

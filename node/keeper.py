@@ -64,7 +64,7 @@ async def plan(core: NodeCore) -> list[Planned]:
     """Every job of every agent that this device may write."""
     now_us = core.clock.now_us()
     out: list[Planned] = []
-    for handle in core.agents.all():
+    for handle in await core.agents.living():
         if handle.author.may_write and not handle.store.waiting_for_key:
             crons = await jobs_of(handle, now_us)
             out += await core.db.run(lambda db, crons=crons: _planned(db, crons, now_us))  # type: ignore[misc]

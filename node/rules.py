@@ -102,6 +102,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "agent.list": _PERSON,
     "agent.show": _PERSON,
     "agent.accept": _OWNER,
+    "agent.forget": _OWNER,
     "agent.policy": _PERSON,
     "agent.policy.set": _OWNER,
     "grant": _OWNER,

@@ -73,7 +73,7 @@ async def take_keys(core: NodeCore, handle: AgentHandle, keys: Sequence[Fingerpr
         wanted = set(store.authority.key_commitments())
         held = {k.commitment for k in store.keys}
         fresh = [k for k in keys if k.commitment in wanted - held]
-        if not fresh:
+        if not fresh or handle.ended:
             return False
         core.agents.save_keys(store.agent, fresh)
         store.set_keys([*store.keys, *fresh])

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import click
 
 from cli.context import (
+    FAILED,
     Cli,
     RoostGroup,
     agent_argument,
@@ -17,7 +18,7 @@ from cli.context import (
     passphrase_option,
 )
 from cli.output import Output, Row, bold, dim
-from cli.text import flat, local_time, short_ids, word
+from cli.text import count, flat, local_time, short_ids, word
 from keys.errors import RoostError
 
 
@@ -96,6 +97,33 @@ def agent_show(cli: Cli, agent: str) -> None:
         )
 
     cli.output.result(result, show)
+
+
+@agent.command("forget")
+@agent_argument
+@click.option("--reason", required=True, metavar="R", help="Why.")
+@passphrase_option
+@pass_cli
+def agent_forget(cli: Cli, /, agent: str, reason: str, **options: object) -> int:
+    """Erase an agent and all it remembers, on every node, for good.
+
+    Its name may be used again, for another agent. Ends with 1 when something is left.
+    """
+    passphrase = cli.passphrase(options)
+    result = cli.call("agent.forget", agent=agent, reason=reason, passphrase=passphrase)
+
+    def show() -> None:
+        erased = count(len(result["erased"]), "record")
+        cli.output.line("forgot ", bold(str(result["name"])), dim(f"  {erased} erased"))
+        for row in result["receipts"]:
+            state = "erased there too" if row["done"] else "not yet erased there"
+            cli.output.line("  ", str(row["name"]), dim(f"  {state}"))
+        if not all(row["done"] for row in result["receipts"]):
+            again = f"roost agent forget {result['agent']} --reason …"
+            cli.output.next_steps((again, "see later who has erased it"))
+
+    cli.output.result(result, show)
+    return FAILED if result["left"] else 0
 
 
 @agent.command("policy")

@@ -38,7 +38,7 @@ async def create(core: NodeCore, params: Params) -> Result:
     """Found an agent: a new id, whatever agents had its name before (S-H7)."""
     name, passphrase = check_name(params.text("name")), params.optional_text("passphrase") or ""
     params.done()
-    if any(folded_name(h.name) == folded_name(name) for h in await core.agents.open_all()):
+    if any(folded_name(h.name) == folded_name(name) for h in await core.agents.living()):
         raise RefusedError(f"there is an agent called {name!r} already", hint="choose another name")
     key = await core.ownership.unlock(passphrase)
     certificates = await core.ownership.certify_own(key)
@@ -64,7 +64,7 @@ async def create(core: NodeCore, params: Params) -> Result:
 async def list_agents(core: NodeCore, params: Params) -> Result:
     """The agents here, and those offered by peers that nobody accepted yet."""
     params.done()
-    out = [await _agent_row(core, handle) for handle in await core.agents.open_all()]
+    out = [await _agent_row(core, handle) for handle in await core.agents.living()]
     out += [
         {"agent": str(known.agent), "name": known.name, "accepted": False}
         for known in await core.db.run(lambda db: db.agents())

@@ -27,7 +27,7 @@ async def doctor(core: NodeCore, params: Params) -> Result:
     """Checks of the home, the keys, the files and the disk."""
     params.done()
     checks = await asyncio.to_thread(_home_checks, core)
-    for handle in await core.agents.open_all():
+    for handle in await core.agents.living():
         checks += await _agent_checks(core, handle)
     checks += [
         _check(f"database {agent.short()}", ok=False, detail=exc.message)

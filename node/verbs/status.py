@@ -16,6 +16,7 @@ from node.service import Emit
 from node.times import span
 from node.verbs.attention import act_alerts, doubt_alert, home_alerts, stamp_alerts
 from node.verbs.authority import permissions as authority_permissions
+from node.verbs.ending import forget_agent_verb
 from node.verbs.erasing import forget_status, forget_verb
 from node.verbs.owning import recover
 
@@ -29,7 +30,7 @@ async def status(core: NodeCore, network: Network, params: Params, emit: Emit | 
     agents: list[Result] = []
     alerts: list[Result] = []
     incarnations: set[str] = set()
-    for handle in await core.agents.open_all():
+    for handle in await core.agents.living():
         row, found = await handle.read(lambda store, h=handle: _agent(store, h))  # type: ignore[misc]
         found += await stamp_alerts(core, handle)
         agents.append(row)
@@ -118,5 +119,6 @@ NETWORK_VERBS: Final[
     "permissions": permissions,
     "forget": forget_verb,
     "forget.status": forget_status,
+    "agent.forget": forget_agent_verb,
     "owner.recover": recover,
 }

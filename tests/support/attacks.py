@@ -42,6 +42,7 @@ def attacks(at: Surface) -> dict[str, dict[str, Any]]:
         "agent.create": {"name": "third"} | signed,
         "agent.show": {"agent": "other"},
         "agent.accept": {"agent": at.other} | signed,
+        "agent.forget": {"reason": "so"} | signed,
         "grant": {"subject": at.node.device, "rights": ["admin"]} | signed,
         "revoke": {"subject": at.node.device} | signed,
         "devices.revoke": {"device": at.node.device} | signed,

@@ -43,6 +43,7 @@ CONTRACT = {
     "agent policy": "AGENT --set --passphrase-file",
     "agent show": "AGENT",
     "agent accept": "AGENT --passphrase-file",
+    "agent forget": "AGENT --reason --passphrase-file",
     "agent token": "AGENT --session --channel --expires --profile --calls-per-minute"
     " --bytes-per-minute --records-per-hour --out --passphrase-file",
     "token list": "AGENT",
