@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint install bench mutants soak sim pins system-tools
+.PHONY: help demo test lint install bench eval mutants soak sim pins system-tools
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -70,6 +70,12 @@ install: ## the program for this account, as the command roost (PREFIX=~/.local)
 
 bench: $(VENV)/.stamp-dev ## the budgets, measured
 	@$(BIN)/python -m tests.bench.run $(ARGS)
+
+# LOCOMO names the data set (locomo10.json, not part of this repository); CHOOSE and REPORT its
+# conversations that parameters were chosen on, and those that are reported beside them.
+eval: $(VENV)/.stamp-dev ## how well search finds: make eval LOCOMO=FILE CHOOSE=0,2,4,6,8 REPORT=1,3,5,7,9
+	@$(BIN)/python -m tests.eval.locomo $(if $(LOCOMO),--data '$(LOCOMO)') \
+		$(if $(CHOOSE),--choose $(CHOOSE)) $(if $(REPORT),--report $(REPORT)) $(ARGS)
 
 mutants: $(VENV)/.stamp-dev ## bugs of one line that the tests must find; ARGS='--only WORD'
 	@$(BIN)/python -m tests.mutants.run $(ARGS)

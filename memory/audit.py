@@ -134,8 +134,10 @@ _DRIFT: Final = {
         "SELECT count(*) FROM record WHERE state <> own AND state NOT IN ('withheld', 'returning')"
     ),
     "records more or less in the word index": (
-        "SELECT abs((SELECT count(*) FROM record WHERE text <> '') -"
-        " (SELECT count(*) FROM words_docsize))"
+        "SELECT abs((SELECT count(*) FROM record WHERE text <> '' AND state IN ('new', 'current'))"
+        " - (SELECT count(*) FROM words_docsize)) + abs((SELECT count(*) FROM record"
+        " WHERE text <> '' AND state NOT IN ('new', 'current'))"
+        " - (SELECT count(*) FROM withheld_words_docsize))"
     ),
 }
 

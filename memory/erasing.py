@@ -16,6 +16,7 @@ from memory.folding import Folder
 from memory.rows import LAYERS
 from memory.standing import Standings
 from memory.tables import Tables
+from memory.words import merge_indexes
 
 
 def end_of(agent: AgentId) -> RecordId:
@@ -228,7 +229,7 @@ def clean(connection: sqlite3.Connection) -> bool:
     if not waits(connection):
         return True
     waiting = [r[0] for r in connection.execute("SELECT record FROM cleaning")]
-    connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+    merge_indexes(connection)
     if not truncate(connection):
         return False
     connection.executemany("DELETE FROM cleaning WHERE record = ?", [(r,) for r in waiting])

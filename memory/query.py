@@ -26,6 +26,7 @@ from memory.rows import LIVE_STATES
 from memory.scope import Scope
 from memory.store import AgentStore
 from memory.terms import match_expression, query_terms
+from memory.words import INDEXES
 
 _SEEN: Final = (
     "r.n, r.record, r.kind, r.state, r.duplicate, r.text, r.category, r.provenance, r.source,"
@@ -85,20 +86,38 @@ def search(
 ) -> list[Seen]:
     """Live records that hold any of the query's words, best first (BM25, then id)."""
     scope.require(store.agent)
-    if len(query.encode("utf-8", "replace")) > QUERY_BYTES_MAX:
-        raise UsageError(f"a query has at most {QUERY_BYTES_MAX} bytes")
-    terms = query_terms(query)
+    terms = _terms(query)
     if not terms:
         return []
-    where, values, join = conditions(filters, scope, now_us, readers=True)
-    found = Ranking(store.connection, join, where, values).best(terms, _limit(limit))
+    found = _ranking(store, scope, filters, now_us).best(terms, _limit(limit))
     # The wide rows are read of those that are returned, not of all that match.
-    places = ", ".join(str(n) for n, _ in found)
+    places = ", ".join(str(hit.n) for hit in found)
     rows = store.connection.execute(
         f"SELECT {_SEEN}, 0.0 FROM record AS r WHERE r.n IN ({places})"  # noqa: S608 - numbers
     )
     seen = {row[0]: row[:-1] for row in rows}
-    return _seen(store.connection, [(*seen[n], score) for n, score in found])
+    return _seen(store.connection, [(*seen[hit.n], hit.score) for hit in found])
+
+
+def misses(
+    store: AgentStore, scope: Scope, query: str, filters: Filters, *, now_us: int
+) -> list[str]:
+    """The words of a query that stand in no record a reader may find under these filters."""
+    scope.require(store.agent)
+    ranking = _ranking(store, scope, filters, now_us)
+    return [term for term in _terms(query) if not ranking.holds(term)]
+
+
+def _ranking(store: AgentStore, scope: Scope, filters: Filters, now_us: int) -> Ranking:
+    where, values, join = conditions(filters, scope, now_us, readers=True)
+    past = filters.as_of_us is not None
+    return Ranking(store.connection, join, where, values, past=past)
+
+
+def _terms(query: str) -> list[str]:
+    if len(query.encode("utf-8", "replace")) > QUERY_BYTES_MAX:
+        raise UsageError(f"a query has at most {QUERY_BYTES_MAX} bytes")
+    return query_terms(query)
 
 
 def explain(
@@ -106,16 +125,21 @@ def explain(
 ) -> list[tuple[RecordId, str]]:
     """Records that would have matched but are withheld: ids and the class of reason only."""
     scope.require(store.agent)
-    terms = query_terms(query)
+    terms = _terms(query)
     if not terms:
         return []
     where, values, join = conditions(filters, scope, now_us, readers=True)
     values |= {"match": match_expression(terms), "limit": _limit(limit)}
-    rows = store.connection.execute(
-        f"SELECT {_SEEN}, 0.0 FROM words JOIN record AS r ON r.n = words.rowid {join}"  # noqa: S608
-        f" WHERE words MATCH :match AND NOT ({where}) ORDER BY r.record LIMIT :limit",
-        values,
-    ).fetchall()
+    rows = [
+        row
+        for index in INDEXES
+        for row in store.connection.execute(
+            f"SELECT {_SEEN}, 0.0 FROM {index} JOIN record AS r ON r.n = {index}.rowid {join}"  # noqa: S608
+            f" WHERE {index} MATCH :match AND NOT ({where}) ORDER BY r.record LIMIT :limit",
+            values,
+        )
+    ]
+    rows = sorted(rows, key=lambda row: bytes(row[1]))[:limit]
     return [
         (s.record, state if (state := s.state_at(now_us)) not in LIVE_STATES else "filtered")
         for s in _seen(store.connection, rows)

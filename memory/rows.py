@@ -59,6 +59,7 @@ class Row:
     valid_from: int | None = None
     valid_to: int | None = None
     expires: int | None = None
+    seq: int = 0  # of its creation
     created_ms: int = 0
     changed_ms: int = 0
     device: bytes = bytes(32)
@@ -285,7 +286,7 @@ def _fill(row: Row, fold: RecordFold) -> None:
     row.valid_to = _int(values.get("field.valid_to"))
     row.expires = _int(values.get("field.expires_at"))
     row.tags = sorted([k[len(TAG) :] for k in values if k.startswith(TAG)])
-    row.device = fold.creations[0].device
+    row.device, row.seq = fold.creations[0].device, fold.creations[0].seq
     row.via = fold.creations[0].via
 
 

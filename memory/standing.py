@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import keys.codec as codec
 from memory.rows import LIVE_STATES
 from memory.tables import select_in
+from memory.words import WordIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Standings:
     """Decides and writes ``state``, ``live`` and ``duplicate``, in the caller's transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+        self._db, self._words = connection, WordIndex(connection)
 
     def settle(self, folded: set[bytes], macs: set[bytes]) -> set[bytes]:
         """Decide for records, all of the same values or of ``macs``, and all derived from them.
@@ -60,6 +61,7 @@ class Standings:
             if (now.state, now.duplicate) != (state, duplicate):
                 live = int(now.state in LIVE_STATES and now.duplicate is None)
                 updates.append((now.state, live, now.duplicate, n))
+                self._words.move(n, now.state)
         if updates:
             self._db.executemany(
                 "UPDATE record SET state = ?, live = ?, duplicate = ? WHERE n = ?", updates

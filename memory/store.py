@@ -301,8 +301,9 @@ class AgentStore:
     def _refold_everything(self) -> None:
         """The read model from nothing: what ``rebuild`` does."""
         self.connection.execute("UPDATE version_gate SET open = 1")
-        self.connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
-        for table in ("version", "tag", "print", "link", "named", "record", "tombstone_print"):
+        self.folder.tables.words.forget_all()
+        emptied = ("version", "tag", "print", "link", "named", "turn", "record", "tombstone_print")
+        for table in emptied:
             self.connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constants
         self.connection.execute("UPDATE version_gate SET open = 0")
         self.connection.execute("UPDATE log SET verdict = x''")

@@ -11,7 +11,7 @@ import keys.codec as codec
 from crdt.payload import decode_tombstone
 from memory.rows import LIVE_STATES, Row, VersionRow
 from memory.shapes import names_of, owners_in
-from memory.terms import index_terms
+from memory.words import WordIndex, place_of
 
 _COLUMNS: Final = (
     "n, record, kind, state, own, live, text, category, provenance, source, speaker, session,"
@@ -68,6 +68,7 @@ class Tables:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._db = connection
+        self.words = WordIndex(connection)
 
     # -- for folding -----------------------------------------------------------------------------
 
@@ -273,16 +274,13 @@ class Tables:
     def _remove(self, number: int, row: Row | None) -> bool:
         """Take a record's rows away; the versions go with the gate open (see the schema).
 
-        Returns whether its words stay in the index because its text stays the same.
+        Returns whether its words stay in the index because they stay the same.
         """
-        found = self._db.execute("SELECT text FROM record WHERE n = ?", (number,)).fetchone()
-        same = row is not None and row.text == found[0]
-        if found[0] and not same:
-            self._db.execute(
-                "INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)",
-                (number, index_terms(found[0])),
-            )
-        for table in ("tag", "print", "link", "named"):
+        place = self.words.place(number)
+        same = row is not None and place == _place(row)
+        if not same:
+            self.words.take(number, place)
+        for table in ("tag", "print", "link", "named", "turn"):
             self._db.execute(f"DELETE FROM {table} WHERE n = ?", (number,))  # noqa: S608 - constants
         self._db.execute("UPDATE version_gate SET open = 1")
         self._db.execute("DELETE FROM version WHERE n = ?", (number,))
@@ -296,9 +294,9 @@ class Tables:
         fresh: Sequence[tuple[int, Row, bool]],
         prints: Mapping[bytes, tuple[list[bytes], bool]],
     ) -> None:
-        records, versions, tags, macs, links, words = [], [], [], [], [], []
+        records, versions, tags, macs, links = [], [], [], [], []
         named: list[tuple[str, str, int]] = []
-        for n, row, indexed in fresh:
+        for n, row, _ in fresh:
             detail = codec.pack(row.detail)
             records.append(_record_values(n, row, detail))
             versions += [
@@ -316,12 +314,11 @@ class Tables:
             links += [(owner, "owner", n) for owner in owners_in(row.kind, row.body)]
             found_by = names_of(row.kind, row.text, row.title, row.body, row.fields)
             named += [(what, value, n) for what, value in found_by]
-            if row.text and not indexed:
-                words.append((n, index_terms(row.text)))
         many = self._db.executemany
         many(_INSERT, records)
         many("INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", versions)
-        many("INSERT INTO words (rowid, terms) VALUES (?, ?)", words)
+        self.words.put((n, _place(row)) for n, row, indexed in fresh if not indexed)
+        self.words.place_turns([(n, row) for n, row, _ in fresh])
         if tags:
             many("INSERT INTO tag VALUES (?, ?)", tags)
         if macs:
@@ -330,6 +327,10 @@ class Tables:
             many("INSERT OR IGNORE INTO link VALUES (?, ?, ?)", links)
         if named:
             many("INSERT OR IGNORE INTO named VALUES (?, ?, ?)", named)
+
+
+def _place(row: Row) -> tuple[str, str]:
+    return place_of(row.own, row.text, row.title, row.speaker)
 
 
 def _is_proposal(own: str, detail: bytes) -> bool:

@@ -4,7 +4,8 @@
 2. Unspaced scripts (CJK, kana, Hangul, Thai, Lao, Khmer, Myanmar) become overlapping bigrams;
    emoji and other symbols become words of their own.
 3. Identifiers are indexed whole and split: ``chat-send``, ``fooBar``, ``snake_case``, ``C++``.
-4. A query is an OR of quoted words; nothing a person types is FTS5 syntax.
+4. Words that ask for the newest are words like others, never stop words.
+5. A query is an OR of quoted words; nothing a person types is FTS5 syntax.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ its me my of on or our she so that the their them then there they this to was we
 where which who whom whose why will with would you your s t
 """
 STOP_WORDS: Final = frozenset(_STOP.split())
+RECENCY_WORDS: Final = frozenset(
+    ["latest", "newest", "current", "currently", "now", "nowadays", "recent", "recently"]
+)
 
 
 def index_terms(text: str) -> str:
@@ -61,8 +65,8 @@ def index_terms(text: str) -> str:
 
 def query_terms(query: str) -> list[str]:
     """The distinct words that a query asks for, stop words dropped unless nothing else is left."""
-    terms = _WORD.findall(_segment(nfkc(_drop_surrogates(query))))
-    terms += _identifiers(query).split()
+    text = nfkc(_drop_surrogates(query))
+    terms = _WORD.findall(_segment(text)) + _identifiers(text).split()
     distinct = list(dict.fromkeys(t.lower() for t in terms))
     wanted = [t for t in distinct if t not in STOP_WORDS] or distinct
     return wanted[:QUERY_TERMS_MAX]

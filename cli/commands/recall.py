@@ -37,6 +37,10 @@ _SHOWN_APART: Final = frozenset({"agent", "record", "text", "state", "kind", "su
 @click.option("--layer", metavar="L", help="In this layer.")
 @click.option("--at", metavar="T", help="What was true at that time.")
 @click.option("--as-of", metavar="T", help="What was believed at that time.")
+@click.option("--since", metavar="T", help="Written since then.")
+@click.option("--until", metavar="T", help="Written until then.")
+@click.option("--channel", metavar="C", help="Said in this channel.")
+@click.option("--misses", is_flag=True, help="Name the words that no memory holds.")
 @click.option("--explain", is_flag=True, help="Say why each was found, and what was withheld.")
 @pass_cli
 def search(cli: Cli, /, agent: str, query: str, **options: object) -> None:
@@ -55,6 +59,8 @@ def _show_found(out: Output, agent: str, result: dict[str, Any]) -> None:
         out.block(str(item.get("text")))
         if item.get("why"):
             out.line("  ", dim(f"why: {flat(item['why'])}"))
+    if result.get("misses"):
+        out.line(dim("in no memory: "), flat(", ".join(map(str, result["misses"]))))
     for item in withheld:
         record = ids[str(item["record"])]
         out.line(Span("withheld ", "yellow"), record, dim(f"  {item.get('reason')}"))

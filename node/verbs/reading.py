@@ -14,6 +14,7 @@ from memory.query import (
     history,
     list_records,
     live_history,
+    misses,
     search,
 )
 from memory.store import AgentStore
@@ -36,6 +37,7 @@ def filters_of(params: Params) -> Filters:
         layer=params.optional_text("layer"),
         source=params.optional_text("source"),
         session=params.optional_text("session"),
+        channel=params.optional_text("channel"),
         since_us=params.time("since"),
         until_us=params.time("until"),
         at_us=params.time("at"),
@@ -47,7 +49,7 @@ async def search_verb(core: NodeCore, params: Params) -> Result:
     """Find live memories by their words."""
     handle = await core.agents.resolve(params.text("agent"))
     query, limit = params.text("query"), params.number("limit", SEARCH_LIMIT)
-    why, caller = params.flag("explain"), params.caller
+    why, unfound, caller = params.flag("explain"), params.flag("misses"), params.caller
     filters = filters_of(params)
     params.done()
     now_us = core.clock.now_us()
@@ -56,15 +58,17 @@ async def search_verb(core: NodeCore, params: Params) -> Result:
         scope = caller.scope(store).readers
         found = search(store, scope, query, filters, limit=limit, now_us=now_us)
         results = [record_of(s, now_us) | {"score": round(s.score, 6)} for s in found]
+        answer: Result = {"results": results}
+        if unfound:
+            answer["misses"] = misses(store, scope, query, filters, now_us=now_us)
         if not why:
-            return {"results": results}
+            return answer
         for result in results:
             result["why"] = f"holds words of the query; BM25 {result['score']}"
-        if caller.bound:  # what is withheld is a person's to know
-            return {"results": results}
-        held = explain(store, scope, query, filters, limit=limit, now_us=now_us)
-        withheld = [{"record": str(r), "reason": reason} for r, reason in held]
-        return {"results": results, "withheld": withheld}
+        if not caller.bound:  # what is withheld is a person's to know
+            held = explain(store, scope, query, filters, limit=limit, now_us=now_us)
+            answer["withheld"] = [{"record": str(r), "reason": reason} for r, reason in held]
+        return answer
 
     return await handle.read(read)
 

@@ -22,6 +22,8 @@ _MODEL = {
     "print": "SELECT record, mac, refuses FROM print JOIN record USING (n)",
     "link": "SELECT record, target, what FROM link JOIN record USING (n)",
     "words": "SELECT record, term, offset FROM temp.vocabulary JOIN record ON n = doc",
+    "withheld words": "SELECT record, term, offset FROM temp.withheld JOIN record ON n = doc",
+    "turn": "SELECT record, session, channel, at_ms, seq FROM turn",
     "tombstone_print": "SELECT mac, tombstone FROM tombstone_print JOIN tombstone"
     " ON hash = tombstone WHERE chained = 1",
     "effective": "SELECT hash FROM tombstone WHERE effective = 1 AND chained = 1",
@@ -31,7 +33,10 @@ _LOCAL = {
     "reason": "SELECT hash, reason, time_ms, payload IS NULL FROM entry",
     "verdict": "SELECT id, verdict FROM log",
     "tombstone": "SELECT hash, chained, effective, time_ms FROM tombstone",
-    "stray words": "SELECT doc FROM temp.vocabulary WHERE doc NOT IN (SELECT n FROM record)",
+    "stray words": "SELECT doc FROM temp.vocabulary WHERE doc NOT IN (SELECT n FROM record"
+    " WHERE state IN ('new', 'current') AND text <> '')",
+    "stray withheld words": "SELECT doc FROM temp.withheld WHERE doc NOT IN (SELECT n FROM record"
+    " WHERE state NOT IN ('new', 'current') AND text <> '')",
 }
 
 Model = dict[str, list[tuple[Any, ...]]]
@@ -40,9 +45,11 @@ Model = dict[str, list[tuple[Any, ...]]]
 def model_of(node: Node, *, local: bool = False) -> Model:
     """The read model as sorted rows, the word index among them."""
     connection = node.store.connection
-    connection.execute(
-        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, words, instance)"
-    )
+    for name, index in (("vocabulary", "words"), ("withheld", "withheld_words")):
+        connection.execute(
+            f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{name}"
+            f" USING fts5vocab(main, {index}, instance)"
+        )
     wanted = _MODEL | _LOCAL if local else _MODEL
     return {name: sorted(connection.execute(sql), key=repr) for name, sql in wanted.items()}
 

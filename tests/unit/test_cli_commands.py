@@ -74,7 +74,8 @@ CALLS = [
     (
         (
             "search muse bees --limit 3 --kind k --tag t --layer week --at 2025-01-01"
-            " --as-of 2025-02-01 --explain"
+            " --as-of 2025-02-01 --since 2025-03-01 --until 2025-04-01 --channel c"
+            " --misses --explain"
         ),
         "search",
         {
@@ -86,6 +87,10 @@ CALLS = [
             "layer": "week",
             "at": "2025-01-01",
             "as_of": "2025-02-01",
+            "since": "2025-03-01",
+            "until": "2025-04-01",
+            "channel": "c",
+            "misses": True,
             "explain": True,
         },
     ),
