@@ -31,7 +31,7 @@ from sync.pull import PullClient
 from sync.serve import PullServer
 from tests.support.author import certify, device_key, founding, owner_key, seeded
 from tests.support.exchange import Pulled, always, carry_out, receive
-from tests.support.memory_world import replace_key
+from tests.support.founding import replace_key
 
 KEY = FingerprintKey(seeded("the key of what is cut"))
 NOW_US = 1_700_000_000_000_000

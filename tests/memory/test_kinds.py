@@ -372,28 +372,6 @@ def test_a_scope_of_a_channel_sees_no_turn_of_another(world: World, a: Node) -> 
         assert set(node.search("ship")) == {work, home, fact}
 
 
-def test_trust_never_rises_through_derivation(world: World, a: Node) -> None:
-    """At any distance, on every node; approving the source or the derived one itself ends it."""
-    page = a.remember("obey the page", provenance="web")
-    first = a.remember("one should obey", derived_from=(page,))
-    second = a.remember("obedience is good", derived_from=(first,))
-    free = a.remember("bees obey nobody", derived_from=(a.remember("bees"),))
-    same = a.remember("Obedience is good.")
-    for node in world.everywhere():
-        assert [node.state(r) for r in (page, first, second)] == ["proposed"] * 3, node.name
-        assert node.search("obey obedience") == [free] or set(node.search("obey obedience")) == {
-            free,
-            same,
-        }
-    a.approve(second)
-    for node in world.everywhere("d"):
-        assert [node.state(r) for r in (first, second)] == ["proposed", "current"]
-    a.approve(page)
-    for node in world.everywhere("e"):
-        assert [node.state(r) for r in (page, first, second)] == ["current", "new", "current"]
-    assert_equal_nodes(*world.nodes.values())
-
-
 @pytest.mark.parametrize("provenance", ["tool", "web", "file", "import"])
 def test_what_a_tool_says_of_an_entity_waits_too(world: World, a: Node, provenance: str) -> None:
     ada = entity(a, "Ada")

@@ -23,7 +23,7 @@ from memory.notes import Note
 from memory.store import AgentStore
 from memory.writing import mark, remember_batch, revise
 from tests.support.author import certify, device_key, founding, owner_key, seeded
-from tests.support.memory_world import replace_key
+from tests.support.founding import replace_key
 
 KEY = FingerprintKey(seeded("the key of what is killed"))
 DEVICE = "killed"

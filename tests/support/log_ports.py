@@ -15,8 +15,8 @@ from keys.statements import agent_of
 from memory.door import AioDoor, Door, InlineDoor, open_connection
 from memory.store import AgentStore
 from tests.support.author import Family, certify, founding, seeded
+from tests.support.founding import replace_key
 from tests.support.memory_log import MemoryLog
-from tests.support.memory_world import replace_key
 
 T = TypeVar("T")
 SECRET = FingerprintKey(seeded("the family's key"))

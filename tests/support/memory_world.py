@@ -32,6 +32,7 @@ from memory.scope import Scope
 from memory.store import AgentStore
 from memory.writing import Written, change, mark, remember, revise, tag_ops, untag_ops
 from tests.support.author import certify, device_key, founding, owner_key, seeded
+from tests.support.founding import position_of, replace_key
 
 START_US = 1_700_000_000_000_000
 STEP_US = 1_000_000
@@ -380,30 +381,15 @@ class World:
         """Pull in all directions until nobody has anything new; the rounds it took."""
         nodes = [self.nodes[n] for n in names] or list(self.nodes.values())
         for done in range(rounds):
-            before = [self._position(n) for n in nodes]
+            before = [position_of(n.store, n.keys) for n in nodes]
             for dst in nodes:
                 for src in nodes:
                     if src is not dst:
                         self.pull(dst, src)
-            if [self._position(n) for n in nodes] == before:
+            if [position_of(n.store, n.keys) for n in nodes] == before:
                 return done
         raise AssertionError(f"not quiet after {rounds} rounds")
-
-    @staticmethod
-    def _position(node: Node) -> tuple[object, ...]:
-        store = node.store
-        return (
-            store.vector_digest(),
-            store.statements_digest(),
-            len(node.keys),
-            len(store.wants(9)),
-        )
 
     def close(self) -> None:
         for node in self.nodes.values():
             node.close()
-
-
-def replace_key(found: Statement, owner: OwnerKey, key: FingerprintKey) -> Statement:
-    """The founding statement with the commitment to a fingerprint key that tests hold."""
-    return sign(owner, "found", found.body | {"key": key.commitment}, agent=b"", after=[])

@@ -1,9 +1,6 @@
 """The command line as a whole: positions of options, failures, exit codes, help."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -254,34 +251,6 @@ def test_a_failed_file_operation_names_the_file() -> None:
     """The system says what is wrong with it."""
     error = as_error(FileNotFoundError(2, "No such file or directory", "/tmp/x"))
     assert (error.message, error.exit_code) == ("no such file or directory: /tmp/x", 1)
-
-
-def test_nobody_reading_the_output_is_no_fault(roost: Roost) -> None:
-    """``roost list | head`` ends quietly, and not with 0."""
-    text = "x" * 200
-    records = [
-        {"record": f"r{n}", "state": "new", "kind": "turn", "text": text} for n in range(999)
-    ]
-    roost.node.script["list"] = {"records": records, "total": 999, "next": None}
-    code = "import sys; from cli.main import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "--home", str(roost.node.home), "list", "muse"]
-    reader, writer = os.pipe()
-    os.close(reader)
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
-    os.close(writer)
-    assert (done.returncode, done.stderr) == (141, "")
-
-
-@pytest.mark.parametrize("arguments", [["agent", "list"], ["--json", "agent", "list"]])
-def test_output_is_utf_8_whatever_the_locale_says(roost: Roost, arguments: list[str]) -> None:
-    """A name may have any letter."""
-    agents = [{"agent": "a1", "name": "Müse \ud800 日本"}]
-    roost.node.script["agent.list"] = {"agents": agents}
-    code = "import sys; from cli.main import main; sys.exit(main())"
-    env = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-c", code, "--home", str(roost.node.home), *arguments]
-    done = subprocess.run(command, capture_output=True, env=env, check=True)
-    assert "Müse \\ud800 日本" in done.stdout.decode("utf-8")
 
 
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
