@@ -46,9 +46,14 @@ def take_in(author: Author, run: bytes, now_us: int) -> Outcome:
     """Take in at most ``BATCH`` sources that this device wrote since last time."""
     store = author.store
     out = Outcome()
-    entries = _written_since(store, author.device, _mark(store))
+    mark = _mark(store)
+    entries = _written_since(store, author.device, mark)
     out.more = len(entries) == BATCH
+    until = entries[-1][0] if out.more else _last_entry(store)
     if not entries:
+        if until > mark:  # what others wrote is not walked over again
+            with store.changing():
+                _set_mark(store, until)
         return out
     values: dict[bytes, RecordId] = {}
     readers = Scope(store.agent, every_state=False)
@@ -58,10 +63,7 @@ def take_in(author: Author, run: bytes, now_us: int) -> Outcome:
             if seen is not None and seen.kind in SOURCE_KINDS:
                 out.looked_at += 1
                 _take(store, commit, seen, run, values, out, now_us)
-        store.connection.execute(
-            "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-            (_MARK, entries[-1][0].to_bytes(8, "big")),
-        )
+        _set_mark(store, until)
     return out
 
 
@@ -130,10 +132,24 @@ def _mark(store: AgentStore) -> int:
     return int.from_bytes(found[0], "big") if found else 0
 
 
+def _set_mark(store: AgentStore, entry: int) -> None:
+    store.connection.execute(
+        "INSERT OR REPLACE INTO meta VALUES (?, ?)", (_MARK, entry.to_bytes(8, "big"))
+    )
+
+
+def _last_entry(store: AgentStore) -> int:
+    return int(store.connection.execute("SELECT ifnull(max(id), 0) FROM entry").fetchone()[0])
+
+
 def _written_since(store: AgentStore, device: bytes, after: int) -> list[tuple[int, bytes]]:
-    """(local number, record) of this device's operations past ``after``, oldest first."""
+    """(local number, record) of this device's operations past ``after``, oldest first.
+
+    ``CROSS JOIN`` keeps the walk in the order of numbers, so that it ends with the batch; by log
+    first, SQLite would read and sort the whole log for each.
+    """
     return store.connection.execute(
-        "SELECT entry.id, entry.record FROM entry JOIN log ON log.id = entry.log"
+        "SELECT entry.id, entry.record FROM entry CROSS JOIN log ON log.id = entry.log"
         " WHERE entry.id > ? AND entry.payload_kind NOT IN (0, 2) AND log.device = ?"
         " ORDER BY entry.id LIMIT ?",
         (after, device, BATCH),
