@@ -40,6 +40,8 @@ def gated_otherwise(
     kinds = {k.removeprefix(_KIND) for k in changed if k.startswith(_KIND)}
     if any(k.startswith(("provenance.", "category.")) for k in changed):
         kinds |= SAYING_KINDS
+    if "provenance.import" in changed:  # an import is of every kind
+        kinds |= {r[0] for r in connection.execute("SELECT DISTINCT kind FROM record")}
     return [
         record
         for kind in sorted(kinds)
