@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from keys.errors import UsageError
+from memory.notes import clean
 from node.caller import LOCAL, Caller
 from node.times import parse_time
 
@@ -54,7 +55,7 @@ class Params:
             return None
         if not isinstance(value, str):
             raise UsageError(f"{name} must be text")
-        return value
+        return clean(value)  # a lone surrogate can be neither stored nor looked for (M-H13)
 
     def peek(self, name: str) -> object:
         """A parameter without taking it; None where it is absent."""
@@ -94,7 +95,7 @@ class Params:
             return ()
         if not isinstance(value, list) or any(not isinstance(v, str) for v in value):
             raise UsageError(f"{name} must be a list of texts")
-        return tuple(value)
+        return tuple(map(clean, value))
 
     def pairs(self, name: str, most: int) -> list[list[str]]:
         """A list of at most ``most`` pairs of texts; absent is empty."""

@@ -69,3 +69,22 @@ async def test_a_replaced_record_names_its_successor_in_lists(two: list[Node]) -
         rows = (await a("list", agent="muse"))["records"]
         found = {r["record"]: r.get("successor") for r in rows}
         assert found == {old: new["record"], new["record"]: None}
+
+
+@pytest.mark.parametrize(
+    ("verb", "params"),
+    [
+        ("search", {"query": "\ud800 bees", "layer": "\ud800", "tags": ["\udfff"]}),
+        ("list", {"source": "\ud800", "kinds": ["observation"]}),
+        ("context", {"query": "\ud800"}),
+        ("entity.list", {"channel": "\ud800"}),
+    ],
+)
+async def test_M_H13_a_lone_surrogate_in_any_parameter_is_no_fault(
+    two: list[Node], verb: str, params: dict[str, object]
+) -> None:
+    a, _ = two
+    async with running(a):
+        await a("agent.create", name="muse", passphrase=PASSPHRASE)
+        await remember(a, "muse", "bees")
+        await a(verb, agent="muse", **params)
