@@ -17,6 +17,7 @@ from memory.notes import check_reason
 from memory.query import get
 from memory.scope import Scope
 from memory.store import AgentStore
+from memory.writing import also_sources
 
 # What may hold a text without saying where from; a text that is shorter names too much.
 HOLDING_KINDS: Final = ("turn", "diary", "section")
@@ -43,7 +44,8 @@ def reach_of(store: AgentStore, records: Iterable[RecordId]) -> Reach:
     """Follow derivation down and sources up; same values count as named."""
     named = _same_values(store, records)
     derived = _closure(store, named, down=True) - named
-    above = _closure(store, named | derived, down=False) - named - derived
+    again = _said_again(store, named)
+    above = (_closure(store, named | derived | again, down=False)) - named - derived
     values = [words for n in sorted(named) if (words := normalise(_text(store, n)))]
     holders = {r for r in above if _holds(normalise(_text(store, r)), values)}
     holders |= _holding(store, values) - named - derived
@@ -116,6 +118,17 @@ def _closure(store: AgentStore, records: Iterable[bytes], *, down: bool) -> set[
         seen.add(at)
         stack += tables.linked(at, "source") if down else tables.targets(at, "source")
     return {r for r in seen if _exists(store, r)}
+
+
+def _said_again(store: AgentStore, named: Iterable[bytes]) -> set[bytes]:
+    """The sources that only repeated a value (R29)."""
+    everyone = Scope(store.agent, every_state=True)
+    found: set[bytes] = set()
+    for record in named:
+        if _exists(store, record):
+            seen = get(store, everyone, RecordId(record), now_us=0)
+            found |= also_sources(seen.detail.get("fields", {}))
+    return {r for r in found if _exists(store, r)}
 
 
 def _exists(store: AgentStore, record: bytes) -> bool:

@@ -5,8 +5,9 @@ The refusals here are the writer's courtesy; what readers see is decided by the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from crdt.entry import Via, tombstone_id
 from crdt.facts import TAG, next_key
@@ -14,6 +15,7 @@ from crdt.fingerprint import fingerprints
 from crdt.payload import Op, delete, put
 from keys.errors import BadInput, RefusedError, RoostError, UsageError
 from keys.ids import RecordId
+from keys.limits import RECORD_BYTES
 from keys.signing import random_bytes
 from memory.authoring import Author, Commit
 from memory.notes import (
@@ -33,6 +35,8 @@ from memory.shapes import COMPARED_KINDS
 from memory.store import AgentStore
 
 MARK_ID_BYTES = 8
+ALSO: Final = "field.also."
+ALSO_MAX: Final = 64
 
 
 class TombstonedError(RefusedError):
@@ -161,7 +165,7 @@ def live_duplicate(
 def _reinforce(
     store: AgentStore, commit: Commit, record: RecordId, note: Note, now_us: int
 ) -> None:
-    """R29: a local counter and the union of new tags."""
+    """R29: a local counter, and the union of new tags and sources; nothing else changes."""
     store.connection.execute(
         "INSERT INTO reinforced VALUES (?, 1, ?) ON CONFLICT (record) DO UPDATE"
         " SET times = times + 1, last_us = excluded.last_us",
@@ -173,9 +177,42 @@ def _reinforce(
             "SELECT tag FROM tag JOIN record USING (n) WHERE record = ?", (record,)
         )
     }
-    fresh = [t for t in note.tags if t not in held]
-    if fresh:
-        commit.edit(record, [add_tag(t) for t in fresh])
+    ops = [add_tag(t) for t in note.tags if t not in held]
+    ops += _source_ops(store, record, note, now_us)
+    if ops:
+        commit.edit(record, ops)
+
+
+def _source_ops(store: AgentStore, record: RecordId, note: Note, now_us: int) -> list[Op]:
+    """Puts of the sources that a record has now too; it stays when one of those is erased.
+
+    At most ``ALSO_MAX`` of them: who repeats a value for ever adds nothing more (S-J1).
+    """
+    sources = [s for s in note.derived_from if s != record]
+    if not sources and note.source is None:
+        return []
+    found = store.connection.execute("SELECT 1 FROM record WHERE record = ?", (record,)).fetchone()
+    if found is None:
+        return []  # made by this very commit: of a batch that says the same twice
+    seen = get(store, Scope(store.agent, every_state=True), record, now_us=now_us)
+    fields = seen.detail.get("fields", {})
+    cited = {v for k, v in fields.items() if k.startswith("cited.")} | {seen.source}
+    held = {*map(bytes, seen.detail.get("sources", ())), *also_sources(fields)}
+    ops = [put(f"{ALSO}{s.hex()}", value=True) for s in sources if bytes(s) not in held]
+    if note.source is not None and note.source not in cited:
+        ops.append(put(f"field.cited.{random_bytes(MARK_ID_BYTES).hex()}", note.source))
+    there = sum(k.startswith(("also.", "cited.")) for k in fields)
+    return ops[: max(0, ALSO_MAX - there)]
+
+
+def also_sources(fields: Mapping[str, object]) -> set[bytes]:
+    """The records that said a value again, from the fields of the one that holds it."""
+    keys = [k.removeprefix("also.") for k in fields if k.startswith("also.")]
+    return {bytes.fromhex(k) for k in keys if len(k) == RECORD_BYTES * 2 and _is_hex(k)}
+
+
+def _is_hex(text: str) -> bool:
+    return set(text) <= set("0123456789abcdef")
 
 
 def revise(  # noqa: PLR0913 - who writes is said, never guessed
