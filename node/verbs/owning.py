@@ -8,7 +8,6 @@ from typing import Any
 from keys.authority import Authority
 from keys.errors import NotFoundError, UsageError
 from keys.ids import OwnerId
-from keys.keyfile import replace_secret
 from keys.limits import KEEPS_MAX
 from keys.recovery import new_code, recovery_hash, recovery_key
 from keys.signing import OwnerKey, SigningKey
@@ -20,6 +19,7 @@ from node.handle import AgentHandle
 from node.network import Network
 from node.params import Params
 from node.service import Emit
+from node.vaults import prepare_vault, settle_vault
 from sync.recovery import RecoverReply
 
 Result = dict[str, Any]
@@ -55,10 +55,11 @@ async def recover(core: NodeCore, network: Network, params: Params, _emit: Emit 
     code = await asyncio.to_thread(new_code)
     following = recovery_hash(recovery_key(code).public)
     key = OwnerKey.generate()
+    # First the key is where it stays: no agent may be left with one that a crash took along.
+    await _take_over(core, key, passphrase, following, owners)
     for owner in owners:
         handles = [h for h, o in mine if o == owner]
         await _rotate(core, handles, OwnerId(owner), key, recovery, following)
-    await _take_over(core, key, passphrase, following, owners)
     network.look_again()
     return {
         "owner": str(key.owner),
@@ -144,7 +145,7 @@ async def _take_over(
     core: NodeCore, key: OwnerKey, passphrase: str, following: bytes, owners: list[bytes]
 ) -> None:
     vault = await asyncio.to_thread(seal_owner, key, passphrase)
-    await asyncio.to_thread(replace_secret, core.home.vault_path, vault)
+    await asyncio.to_thread(prepare_vault, core.home.vault_path, key.owner, vault)
     former = {str(OwnerId(o)) for o in owners}
     held = await core.db.run(lambda db: db.setting("former_owners"))
     former |= set(held.split(",")) if held else set()
@@ -153,3 +154,4 @@ async def _take_over(
             owner=str(key.owner), recovery=following.hex(), former_owners=",".join(sorted(former))
         )
     )
+    await asyncio.to_thread(settle_vault, core.home.vault_path, str(key.owner))

@@ -1,7 +1,7 @@
 """``python -m tests.crash.nodes``: real nodes that are killed; the last line says what came of it.
 
-Part ``pairs``: while they pair, at each system call that writes or syncs. Part ``kills``: at any
-moment, while they write and pull.
+Part ``pairs``: while they pair, at each system call that writes or syncs. Part ``recovery``: the
+same while an owner is recovered. Part ``kills``: at any moment, while they write and pull.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 
 from tests.awaits import processes
 from tests.awaits.processes import PASSPHRASE
-from tests.crash import kills, pairs
+from tests.crash import kills, pairs, recoveries
 
 MEMORY = Path("/dev/shm")  # where a sync costs nothing; the processes alone are killed
-PARTS = ("pairs", "kills")
+PARTS = ("pairs", "recovery", "kills")
 
 
 def main() -> int:
@@ -45,10 +45,12 @@ def main() -> int:
         if options.part in (None, "pairs"):
             kinds = [options.kind] if options.kind else pairs.KINDS
             report["pairs"] = pairs.play(root, options.stride, options.at, kinds)
+        if options.part in (None, "recovery"):
+            report["recovery"] = recoveries.play(root, options.stride)
         if options.part in (None, "kills"):
             report["kills"] = kills.play(root, options.rounds, options.seed)
     print(json.dumps(report))
-    return 1 if report.get("pairs", {}).get("failed") else 0
+    return 1 if any(part.get("failed") for part in report.values()) else 0
 
 
 if __name__ == "__main__":

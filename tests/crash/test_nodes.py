@@ -14,7 +14,7 @@ from tests.crash.watched import is_possible
 
 ROOT = Path(__file__).parents[2]
 STRIDE = os.environ.get("CRASH_STRIDE", "128")  # 1: a crash at every system call
-ROUNDS = os.environ.get("CRASH_ROUNDS", "10")
+ROUNDS = os.environ.get("CRASH_ROUNDS", "8")
 
 
 @pytest.mark.e2e
@@ -30,13 +30,16 @@ def test_S_D5_M_H3_S_G1_real_nodes_are_killed_at_system_calls_of_pairing_and_at_
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     print(done.stdout, done.stderr)
     report = json.loads(done.stdout.splitlines()[-1])
-    pairs, kills = report["pairs"], report["kills"]
+    pairs, recovery, kills = report["pairs"], report["recovery"], report["kills"]
     with capsys.disabled():
         print(f"\npairing: {pairs['calls']} system calls, {pairs['died']} crashes; nodes: {kills}")
+        print(f"recovery of an owner: {recovery['calls']} calls, {recovery['died']} crashes")
     assert pairs["failed"] == []
     assert done.returncode == 0
     assert pairs["calls"] > 100, "positive control: pairing does write"
     assert pairs["tried"] / 2 <= pairs["died"] > 0, "the calls vary a little; most are reached"
+    assert recovery["failed"] == []
+    assert recovery["died"] > 0
     assert kills["rounds"] == int(ROUNDS)
     assert kills["pulling"] >= kills["rounds"] // 2 > 0
     assert kills["acknowledged"] > 0, "positive control: there was something to lose"
