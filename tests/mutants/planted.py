@@ -59,7 +59,7 @@ MUTANTS = (
     ),
     Mutant(
         "the word index is not optimised after an erasure",
-        "memory/erasing.py",
+        "memory/words.py",
         "    connection.execute(\"INSERT INTO words (words) VALUES ('optimize')\")\n",
         "",
         ("tests/memory/test_erasure.py",),
@@ -81,8 +81,8 @@ MUTANTS = (
     Mutant(
         "a failed transaction keeps what it had done",
         "memory/transaction.py",
-        'connection.execute("ROLLBACK")',
-        'connection.execute("COMMIT")',
+        '("ROLLBACK",)',
+        '("COMMIT",)',
         ("tests/memory/test_half_writes.py",),
     ),
     Mutant(
@@ -209,13 +209,13 @@ MUTANTS = (
     Mutant(
         "a read shows every state to everybody",
         "memory/query.py",
-        '    where = "1" if scope.every_state else _LIVE\n',
+        '    where = "1" if scope.every_state else LIVE\n',
         '    where = "1"\n',
         ("tests/memory/test_reading.py", "tests/memory/test_revise.py"),
     ),
     Mutant(
         "what has expired is still found",
-        "memory/query.py",
+        "memory/filters.py",
         '    " AND (r.expires IS NULL OR r.expires > :now)"\n',
         "",
         ("tests/memory/test_times.py",),
@@ -272,8 +272,9 @@ MUTANTS = (
     Mutant(
         "what was derived at two removes from something erased is shown",
         "memory/standing.py",
-        "            stack += self._sources(source)\n",
-        "",
+        'if self._one("SELECT 1 FROM tombstone WHERE record = ? AND effective = 1", source)',
+        "if source in self._sources(record) and self._one("
+        '"SELECT 1 FROM tombstone WHERE record = ? AND effective = 1", source)',
         ("tests/reference/test_values.py",),
     ),
     Mutant(
