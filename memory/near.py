@@ -5,7 +5,7 @@
 2. Of an erased value only a keyed fingerprint is left, which knows no nearness: erased records are
    never among them. Nor is what waits for a person, or is withheld.
 3. Another number, another name or a negation makes it another statement, however near the words.
-4. The word index finds the candidates, by the words of the text that few memories hold. Where every
+4. The word indexes find the candidates, by the words that few memories hold. Where every
    word is common nothing is listed, and a write costs no more for it.
 """
 
@@ -27,6 +27,7 @@ NEAR_MAX: Final = 3
 NEAR_STATES: Final = ("deprecated", "superseded", "new", "current")
 LIKE_MIN: Final = 0.6  # of the words of both texts together, as Dice counts them
 WORDS_MAX: Final = 64  # a longer text says too much to be nearly another
+_INDEXES: Final = ("withheld_words", "words")  # what was retired, and what is live
 _LOOKED_AT: Final = 8
 _ASKED: Final = 6  # words, the longest ones
 _TOO_COMMON: Final = 50  # records with a word beyond which it finds nothing in particular
@@ -101,12 +102,13 @@ def _candidates(
     """``(record, state, text)`` of those that share most of the rarer words of a text."""
     shared: Counter[int] = Counter()
     for term in sorted(query_terms(text), key=len, reverse=True)[:_ASKED]:
-        holders = store.connection.execute(
-            "SELECT rowid FROM words WHERE words MATCH ? LIMIT ?",
-            (match_expression([term]), _TOO_COMMON + 1),
-        ).fetchall()
-        if len(holders) <= _TOO_COMMON:
-            shared.update(n for (n,) in holders)
+        for index in _INDEXES:
+            holders = store.connection.execute(
+                f"SELECT rowid FROM {index} WHERE {index} MATCH ? LIMIT ?",  # noqa: S608 - constants
+                (match_expression([term]), _TOO_COMMON + 1),
+            ).fetchall()
+            if len(holders) <= _TOO_COMMON:
+                shared.update(n for (n,) in holders)
     best = sorted(shared, key=lambda n: (-shared[n], n))[:_LOOKED_AT]
     rows = store.connection.execute(
         "SELECT record, state, text FROM record"  # noqa: S608 - numbers
