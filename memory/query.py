@@ -33,6 +33,11 @@ _SEEN: Final = (
     " r.speaker, r.session, r.layer, r.weight, r.title, r.valid_from, r.valid_to, r.expires,"
     " r.created_ms, r.changed_ms, r.device, r.via, r.detail"
 )
+_RIVAL: Final = (
+    "SELECT 1 FROM link AS a JOIN link AS b ON b.n = a.n AND b.target <> a.target"
+    " JOIN record AS s ON s.record = b.target"
+    " WHERE a.target = ? AND a.what = 'next' AND b.what = 'next' AND s.live = 1 LIMIT 1"
+)
 _FIELDS: Final = tuple(part.strip().removeprefix("r.") for part in _SEEN.split(","))
 
 
@@ -64,6 +69,7 @@ class Seen:
     detail: dict[str, Any]
     tags: tuple[str, ...]
     score: float = 0.0
+    rival: bool = False  # another live record replaces the same one
 
     def state_at(self, now_us: int) -> str:
         """The state with what depends on the clock and on other records of the same value."""
@@ -329,7 +335,8 @@ def _seen(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> li
         values = dict(zip(_FIELDS, row, strict=False))
         values["record"] = RecordId(row[1])
         values["detail"] = codec.unpack(values["detail"])
-        out.append(Seen(**values, tags=tags, score=row[-1]))
+        rival = connection.execute(_RIVAL, (row[1],)).fetchone() is not None
+        out.append(Seen(**values, tags=tags, score=row[-1], rival=rival))
     return out
 
 

@@ -19,6 +19,7 @@ from keys.authority import Authority
 from keys.ids import RecordId
 from keys.policy import Policy
 from keys.statements import Statement
+from memory.concurrent import disputed
 from memory.shapes import Body, compared_value
 
 LAYERS: Final = ("day", "week", "month", "year", "decade", "century", "millennium")
@@ -114,6 +115,9 @@ def build_row(
     row.created_ms = row.versions[0].time_ms
     row.changed_ms = max([v.time_ms for v in row.versions])
     row.detail = _detail(fold, shown, facts)
+    if len(shown.fold.heads) > 1 or len(shown.fold.creations) > 1:
+        keys = disputed(agent, shown.fold, entries)
+        row.detail |= {"disputed": keys} if keys else {}
     return row
 
 

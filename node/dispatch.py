@@ -25,6 +25,7 @@ from node.service import Emit
 from node.verbs import (
     authority,
     checking,
+    clashes,
     doctoring,
     lifecycle,
     moving,
@@ -59,7 +60,8 @@ VERBS: Final[Mapping[str, Verb]] = {
     "list": reading.list_verb,
     "show": reading.show,
     "history": reading.history_verb,
-    "conflicts.list": reading.conflicts,
+    "conflicts.list": clashes.conflicts_list,
+    "conflicts.resolve": clashes.conflicts_resolve,
     "quarantine.list": quarantine.quarantine_list,
     "quarantine.adopt": quarantine.quarantine_adopt,
     "quarantine.drop": quarantine.quarantine_drop,

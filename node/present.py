@@ -47,6 +47,9 @@ def record_of(seen: Seen, now_us: int) -> dict[str, Any]:
         out["successor"] = successors[0]
         out["successors"] = successors
         out["conflict"] = len(successors) > 1
+    keys = seen.detail.get("disputed", ())
+    if keys or seen.rival:
+        out |= {"conflict": True, "disputed": list(keys)}
     return out
 
 

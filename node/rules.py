@@ -90,6 +90,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "unpin": _PERSON,
     "keep": _PERSON,
     "conflicts.list": _PERSON,
+    "conflicts.resolve": _PERSON,
     "quarantine.list": _PERSON,
     "quarantine.adopt": _PERSON,
     "quarantine.drop": _OWNER,

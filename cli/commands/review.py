@@ -166,6 +166,21 @@ def conflicts_list(cli: Cli, agent: str) -> None:
     cli.output.result(result, lambda: _show_items(cli.output, result.get("conflicts", [])))
 
 
+@conflicts.command("resolve")
+@agent_argument
+@record_argument
+@click.option("--keep", metavar="R", help="Which record; the others give way to it.")
+@click.option("--reason", metavar="R", help="Why; it is kept.")
+@pass_cli
+def conflicts_resolve(
+    cli: Cli, agent: str, record: str, keep: str | None, reason: str | None
+) -> None:
+    """Keep one record of a conflict, or, without --keep, the values that RECORD shows."""
+    result = cli.call("conflicts.resolve", agent=agent, record=record, keep=keep, reason=reason)
+    kept = str(result.get("record", record))
+    cli.output.result(result, lambda: cli.output.line("kept: ", bold(kept)))
+
+
 @click.group(cls=RoostGroup)
 def quarantine() -> None:
     """See changes that were set aside."""

@@ -21,7 +21,7 @@ from memory.store import AgentStore
 from node.core import NodeCore
 from node.params import Params
 from node.present import detail_of, record_of, shown_of, version_of
-from node.verbs.targets import person_scope, target_in
+from node.verbs.targets import target_in
 
 Result = dict[str, Any]
 SEARCH_LIMIT = 10
@@ -133,26 +133,5 @@ async def history_verb(core: NodeCore, params: Params) -> Result:
             else history(store, scope, record)
         )
         return {"versions": [version_of(v, i) for i, v in enumerate(versions, 1)]}
-
-    return await handle.read(read)
-
-
-async def conflicts(core: NodeCore, params: Params) -> Result:
-    """Memories that were replaced by more than one at once, and values held twice."""
-    handle = await core.agents.resolve(params.text("agent"))
-    params.done()
-    now_us = core.clock.now_us()
-
-    def read(store: AgentStore) -> Result:
-        page = list_records(
-            store,
-            person_scope(store),
-            Filters(states=("superseded",)),
-            limit=1000,
-            cursor=None,
-            now_us=now_us,
-        )
-        shown = [record_of(s, now_us) for s in page.records]
-        return {"conflicts": [r for r in shown if r.get("conflict")]}
 
     return await handle.read(read)

@@ -62,6 +62,7 @@ CONTRACT = {
     "review approve": "AGENT --heads --run --reason --passphrase-file",
     "review reject": "AGENT RECORD --reason --passphrase-file",
     "conflicts list": "AGENT",
+    "conflicts resolve": "AGENT RECORD --keep --reason",
     "quarantine list": "AGENT",
     "quarantine adopt": "AGENT ENTRY",
     "quarantine drop": "AGENT ENTRY --passphrase-file",

@@ -168,6 +168,11 @@ CALLS = [
         {"agent": "muse", "record": "r1", "reason": "no", "passphrase": PASSPHRASE},
     ),
     ("conflicts list muse", "conflicts.list", {"agent": "muse"}),
+    (
+        "conflicts resolve muse r1 --keep r2",
+        "conflicts.resolve",
+        {"agent": "muse", "record": "r1", "keep": "r2"},
+    ),
     ("quarantine list muse", "quarantine.list", {"agent": "muse"}),
     ("quarantine adopt muse e1 e2", "quarantine.adopt", {"agent": "muse", "entries": ["e1", "e2"]}),
     (

@@ -95,6 +95,7 @@ COMMANDS = {
     "review approve muse r --heads h": EVERY,
     "review reject muse r --reason x": EVERY,
     "conflicts list muse": EVERY,
+    "conflicts resolve muse r": EVERY,
     "quarantine list muse": EVERY,
     "quarantine adopt muse e": EVERY,
     "quarantine drop muse e": EVERY,
