@@ -16,12 +16,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from keys.errors import RoostError, UnreachableError, error_from
+from node.clock import SystemClock
 from node.paths import is_trusted_socket, socket_candidates
 
 CALL_TARGET: Final = "/v1/call"
 ANSWER_BYTES_MAX: Final = 64 * 1024
 CLIENT_ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 CLIENT_TIMEOUT_S: Final = 600.0
+CALLS_AT_ONCE: Final = 8  # of one process; the node takes 64
+BUSY: Final = "busy"
+BUSY_PAUSE_S: Final = 0.1
+BUSY_PATIENCE_S: Final = 60.0
 READ_BYTES: Final = 64 * 1024
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 
@@ -65,10 +70,26 @@ class Client:
         self, home: Path, start: Callable[[Path], None], speaks_as: Mapping[str, str] | None = None
     ) -> None:
         self._home, self._start = home, start
+        self._clock, self._places = SystemClock(), asyncio.Semaphore(CALLS_AT_ONCE)
         self._as = {"as": dict(speaks_as)} if speaks_as else {}
 
     async def call(self, verb: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The result of one verb; raises ``RoostError``. What was sent is never sent again."""
+        """The result of one verb; raises ``RoostError``.
+
+        What was sent is never sent again, unless the node says that it did not take it: it is busy.
+        """
+        give_up_s = self._clock.monotonic_s() + BUSY_PATIENCE_S
+        while True:
+            try:
+                # A call that waits takes no place from those that work.
+                async with contextlib.nullcontext() if "wait_s" in params else self._places:
+                    return await self._call(verb, params)
+            except RoostError as exc:
+                if exc.code != BUSY or self._clock.monotonic_s() > give_up_s:
+                    raise
+            await self._clock.sleep(BUSY_PAUSE_S)
+
+    async def _call(self, verb: str, params: dict[str, Any]) -> dict[str, Any]:
         connection = await self._connect()
         if connection is None:
             await asyncio.to_thread(self._start, self._home)

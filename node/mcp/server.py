@@ -13,7 +13,14 @@ from mcp.server.lowlevel import Server
 from keys.errors import RoostError
 from node.mcp.calling import PROFILES, run_tool, tool_named
 from node.mcp.graph import RUN_GRAPH
-from node.mcp.serving import CallerOf, Context, Resources, Subscribed
+from node.mcp.serving import (
+    LISTENERS_MAX,
+    LISTENERS_OF_PROCESS_MAX,
+    CallerOf,
+    Context,
+    Resources,
+    Subscribed,
+)
 from node.mcp.tools import Answer, Call, Tool
 
 INSTRUCTIONS: Final = (
@@ -31,7 +38,7 @@ def make_server(
 
     ``subscribed`` serves a process of one session.
     """
-    resources = Resources(call_of)
+    resources = Resources(call_of, LISTENERS_OF_PROCESS_MAX if subscribed else LISTENERS_MAX)
 
     async def profile(call: Call) -> str:
         return str((await call("session.about", {}))["profile"])

@@ -26,13 +26,14 @@ CallerOf = Callable[[Context], Call]
 """The verbs as the agent of one request may call them."""
 
 LISTENERS_MAX: Final = 64
+LISTENERS_OF_PROCESS_MAX: Final = 4  # each holds one of the node's calls open
 
 
 class Resources:
     """The resources of the agents that a server serves."""
 
-    def __init__(self, call_of: CallerOf) -> None:
-        self._call_of = call_of
+    def __init__(self, call_of: CallerOf, listeners_max: int) -> None:
+        self._call_of, self._listeners_max = call_of, listeners_max
         self._listening = 0
 
     async def list(
@@ -74,7 +75,7 @@ class Resources:
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Tell of changes for as long as the request is open."""
-        if self._listening >= LISTENERS_MAX:
+        if self._listening >= self._listeners_max:
             raise MCPError(types.INTERNAL_ERROR, "too many listen already")
         bus, watched = InMemorySubscriptionBus(), Watched(self._call_of(context))
 
