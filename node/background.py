@@ -23,7 +23,7 @@ from node.home import Home, open_home
 from node.journal import open_log
 from node.options import IDLE_STOP_S
 
-START_WAIT_S: Final = 15.0
+START_WAIT_S: Final = 60.0  # a small machine that does much else may need many seconds
 POLL_S: Final = 0.05
 PING_TIMEOUT_S: Final = 2.0
 AGAIN_S: Final = 0.5
@@ -36,7 +36,7 @@ def ensure(path: Path, command: Sequence[str] | None = None) -> None:
     """Return when a node of the home at ``path`` answers; one is started where none does.
 
     ``command`` starts a node, by default ``roost up --background``. Raises ``RoostError`` when the
-    home cannot be served, or nothing answers within 15 s.
+    home cannot be served, or nothing answers within a minute.
     """
     home = open_home(path)
     asyncio.run(_ensure(home, SystemClock(), command or command_for(home)))
