@@ -131,7 +131,10 @@ _DRIFT: Final = {
         " AND duplicate IS NULL)"
     ),
     "records are called what their own facts do not say": (
-        "SELECT count(*) FROM record WHERE state <> own AND state NOT IN ('withheld', 'returning')"
+        "SELECT count(*) FROM record AS r WHERE state <> own"
+        " AND state NOT IN ('withheld', 'returning') AND NOT (state = 'proposed'"
+        " AND own IN ('new', 'current') AND EXISTS"  # made from something that waits
+        " (SELECT 1 FROM link WHERE link.n = r.n AND what = 'source'))"
     ),
     "records more or less in the word index": (
         "SELECT abs((SELECT count(*) FROM record WHERE text <> '' AND state IN ('new', 'current'))"

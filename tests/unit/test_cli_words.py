@@ -169,7 +169,7 @@ def test_completion_scripts_call_roost(roost: Roost) -> None:
                 "rebuild",
             ],
         ),
-        ("roost agent ", ["create", "list", "show", "accept", "token"]),
+        ("roost agent ", "create list show accept forget policy token".split()),
         ("roost show m", ["muse", "moss"]),
     ],
 )
