@@ -169,7 +169,7 @@ def test_completion_scripts_call_roost(roost: Roost) -> None:
                 "rebuild",
             ],
         ),
-        ("roost agent ", "create list show accept forget policy token".split()),
+        ("roost agent ", ["create", "list", "show", "accept", "forget", "policy", "token"]),
         ("roost show m", ["muse", "moss"]),
     ],
 )
