@@ -97,7 +97,7 @@ async def _hindered(
 
 
 def _chosen(store: AgentStore, author: Author, job: JobName, since_us: int) -> bytes:
-    heard = reviewing.heard_since(store, since_us) | {bytes(author.device)}
+    heard = reviewing.heard_since(store, since_us)  # this device too, where it wrote lately
     authority = store.authority
     writers = [d for d in authority.devices() if authority.holds_device(d, "write").held]
     at_hand = [bytes(d) for d in writers if bytes(d) in heard]

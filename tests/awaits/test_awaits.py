@@ -12,7 +12,7 @@ import pytest
 from tests.awaits.lines import PHASES, Line, Shared, all_lines
 
 ROOT = Path(__file__).parents[2]
-KILLS = 5
+KILLS = 3
 SEED = 3
 # The workload calls few of the verbs of kinds, tokens and policies, and no tool of MCP.
 REACHED_MIN = 0.72

@@ -309,7 +309,7 @@ MACHINES = 8
 for machine in [Mine, Shared, Reviewed, Read, MineAgain, SharedAgain, ReviewedAgain, ReadAgain]:
     assert settings.default is not None
     machine.TestCase.settings = settings(
-        max_examples=settings.default.max_examples // MACHINES,
+        max_examples=settings.default.max_examples // (2 * MACHINES),
         stateful_step_count=STEPS,
         deadline=None,
         print_blob=True,

@@ -17,7 +17,7 @@ from tests.reference.nodes import node
 from tests.reference.shrinking import shrink
 from tests.reference.worlds import World
 
-CHUNKS = 6
+CHUNKS = 4
 WORLDS = 450  # of each chunk
 NODES = 2
 TRIES = 6  # orders in which a smaller world is tried
