@@ -224,10 +224,11 @@ def clean(connection: sqlite3.Connection) -> bool:
     """Get erased bytes out of the files (R34); outside any transaction. False: try again later.
 
     Merges the word index (this SQLite has no secure delete in FTS5), then truncates the WAL. A
-    checkpoint reports busy while another connection reads.
+    checkpoint reports busy while another connection reads. Truncated also where nothing was erased:
+    a change that did not commit may have left frames, and so words that a tombstone keeps out.
     """
     if not waits(connection):
-        return True
+        return truncate(connection)
     waiting = [r[0] for r in connection.execute("SELECT record FROM cleaning")]
     merge_indexes(connection)
     if not truncate(connection):

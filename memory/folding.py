@@ -105,6 +105,14 @@ class Folder:
         )
         return [r[0] for r in rows]
 
+    def records_of(self, row: LogRow) -> list[bytes]:
+        """Every record that a log says something of."""
+        rows = self._db.execute(
+            "SELECT DISTINCT record FROM entry WHERE log = ? AND payload_kind NOT IN (0, 2)",
+            (row.id,),
+        )
+        return [r[0] for r in rows]
+
     def refold(
         self, records: Iterable[bytes], new: Sequence[NewEntry] = ()
     ) -> tuple[set[bytes], set[bytes]]:

@@ -57,6 +57,7 @@ class AgentStore:
         self.standings = Standings(connection)
         self._wants = Wants(connection, self.logs)
         self.withheld_hook: Callable[[set[bytes]], list[NewEntry]] | None = None
+        self._leftovers = True  # a process may have been killed here in the middle of a transaction
         self.authority = self._load_authority()
         self.folder = self._make_folder()
         if not self.waiting_for_key and not foldkeys.are_noted(connection, self.folder.keys):
@@ -96,6 +97,7 @@ class AgentStore:
         except BaseException:
             self.authority, self.keys, self.folder = kept
             self.folder.forget_judges()
+            self._leftovers = True
             raise
 
     def _load_authority(self) -> Authority:
@@ -288,14 +290,7 @@ class AgentStore:
                 continue
             moved = True
             self.connection.execute("UPDATE log SET verdict = ? WHERE id = ?", (signature, row.id))
-            changed.update(
-                r[0]
-                for r in self.connection.execute(
-                    "SELECT DISTINCT record FROM entry"
-                    " WHERE log = ? AND payload_kind NOT IN (0, 2)",
-                    (row.id,),
-                )
-            )
+            changed.update(self.folder.records_of(row))
         return changed, moved
 
     def _refold_everything(self) -> None:
@@ -391,6 +386,12 @@ class AgentStore:
 
     # -- erasing ---------------------------------------------------------------------------------
 
+    def is_clean(self) -> bool:
+        """Whether no bytes wait to leave the files: erased, or of a change that did not happen."""
+        return not self._leftovers and not erasing.waits(self.connection)
+
     def clean(self) -> bool:
-        """Get erased bytes out of the files; False when a reader is in the way (R34)."""
-        return erasing.clean(self.connection)
+        """Get such bytes out of the files; False when a reader is in the way (R34)."""
+        if not self.is_clean() and erasing.clean(self.connection):
+            self._leftovers = False
+        return self.is_clean()

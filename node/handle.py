@@ -19,7 +19,6 @@ from keys.errors import DamageError, DiskFullError, StoreError
 from keys.ids import AgentId, Incarnation
 from memory.authoring import Author
 from memory.door import AioDoor
-from memory.erasing import waits
 from memory.store import AgentStore
 from node.aside import discard
 from node.clock import Clock
@@ -153,7 +152,7 @@ class AgentHandle:
     def _clean(self) -> bool:
         if self._at.room.is_spent:
             self._at.room.restore()
-        if not waits(self.store.connection):
+        if self.store.is_clean():
             return True
         path = self._at.path_of(self.agent)
         discard(path.parent, path.name)  # before the list of what is to be cleaned is shortened

@@ -195,7 +195,8 @@ class Kills:
                 assert states[record][0] == "erased", record
             # Our own reading may have been in the way of cleaning the last of them.
             self.pair.is_well(node, settled=True)
-            assert with_any(node.home, [t.rsplit(" ", 1)[1] for t in self.gone.values()]) == []
+            left = with_any(node.home, [t.rsplit(" ", 1)[1] for t in self.gone.values()])
+            assert left == [], f"{node.name} holds forgotten words in {left}"
         assert self.places(self.pair.a) == self.places(self.pair.b)
 
 
