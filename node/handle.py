@@ -19,6 +19,7 @@ from keys.errors import DamageError, DiskFullError, StoreError
 from keys.ids import AgentId, Incarnation
 from memory.authoring import Author
 from memory.door import AioDoor
+from memory.erasing import waits
 from memory.store import AgentStore
 from node.aside import discard
 from node.clock import Clock
@@ -145,6 +146,8 @@ class AgentHandle:
                 if await self._hop(self._clean):
                     break
             except DiskFullError:
+                if not await self._hop(lambda: waits(self.store.connection)):
+                    return  # nothing is erased: what is left of an undone change can wait for room
                 if not self._at.room.release():
                     raise
             await self._at.clock.sleep(CLEAN_PAUSE_S)
@@ -154,8 +157,9 @@ class AgentHandle:
             self._at.room.restore()
         if self.store.is_clean():
             return True
-        path = self._at.path_of(self.agent)
-        discard(path.parent, path.name)  # before the list of what is to be cleaned is shortened
+        if waits(self.store.connection):
+            path = self._at.path_of(self.agent)
+            discard(path.parent, path.name)  # before the list of what is to be cleaned is shortened
         return self.store.clean()
 
     def _advance(self) -> None:
