@@ -47,7 +47,7 @@ demo: $(VENV)/.stamp-run ## two nodes on this machine that share a memory, and f
 	@$(BIN)/roost demo
 
 test: $(VENV)/.stamp-dev system-tools lint ## lint, then every test
-	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 lint: $(VENV)/.stamp-dev ## style, formatting, types and import contracts
 	@$(BIN)/ruff check .

@@ -267,7 +267,7 @@ class Running:
         with suppress(asyncio.CancelledError):
             await self.task
 
-    async def until(self, fits: Callable[[], bool], seconds: float = 10) -> None:
+    async def until(self, fits: Callable[[], bool], seconds: float = 30) -> None:
         """Wait for something to be so."""
         async with asyncio.timeout(seconds):
             while not fits():
