@@ -243,7 +243,9 @@ class Discovery:
                     self._advert(), cooperating_responders=self._name_is_ours
                 )
             except zeroconf.NonUniqueNameException:
-                self._name = self._around.random_bytes(ADVERT_NAME_BYTES).hex()
+                taken, self._name = self._name, self._around.random_bytes(ADVERT_NAME_BYTES).hex()
+                # What the other one said was passed over as our own, and may not be said again.
+                self._changed(opened.zeroconf, f"{taken}.{SERVICE}", is_gone=False)
             else:
                 self._name_is_ours = True
                 await told
